@@ -1,0 +1,69 @@
+"""Why a trial has what it has: a rule and the numbers that it rested on. A decision without one does not construct.
+
+The sentence that a person reads is made from the numbers by `SENTENCES`, one template a rule, so the log holds
+facts and not prose. A rule that is not in the table cannot be recorded.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Rule(StrEnum):
+    FIRST_IN = "first_in"
+    GRID_ORDER = "grid_order"
+    ABOVE_MEDIAN = "above_median"
+    BELOW_MEDIAN = "below_median"
+    RUNG_CLIMBING = "rung_climbing"
+    RUNG_PROMOTED = "rung_promoted"
+    RUNG_PAUSED = "rung_paused"
+    RUNG_STOPPED = "rung_stopped"
+    POP_PROMISING = "pop_promising"
+    POP_OPPORTUNISTIC = "pop_opportunistic"
+    POP_TURN_OVER = "pop_turn_over"
+    POP_POOR = "pop_poor"
+    POP_UNSEEN = "pop_unseen"
+    NOT_LEARNING = "not_learning"
+    UNBEATABLE = "unbeatable"
+    STUDY_STOPS = "study_stops"
+
+
+SENTENCES: dict[Rule, str] = {
+    Rule.FIRST_IN: "number {order:.0f} in line; first in, first out",
+    Rule.GRID_ORDER: "point {order:.0f} of the grid",
+    Rule.ABOVE_MEDIAN: "best {value:.6g} at step {step:.0f} is not behind the median {median:.6g} of {others:.0f} trials",
+    Rule.BELOW_MEDIAN: "best {value:.6g} at step {step:.0f} is behind the median {median:.6g} of {others:.0f} trials",
+    Rule.RUNG_CLIMBING: "on the way to the rung at step {rung_step:.0f}",
+    Rule.RUNG_PROMOTED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on",
+    Rule.RUNG_PAUSED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; only the best {keep:.0f} go on now",
+    Rule.RUNG_STOPPED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; not among the best {keep:.0f}",
+    Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
+    "expected time to the target {ert_s:.3g} s",
+    Rule.POP_OPPORTUNISTIC: "P(target in time) = {p:.3f} < {threshold:.3f}; it has its turn; expected value at the end "
+    "{final:.6g}",
+    Rule.POP_TURN_OVER: "P(target in time) = {p:.3f} < {threshold:.3f}; its turn is over, others wait; expected value "
+    "at the end {final:.6g}",
+    Rule.POP_POOR: "P(target in time) = {p:.4f} < {poor:.3f} after {seen_frac:.0%} of its steps; expected value at the "
+    "end {final:.6g}",
+    Rule.POP_UNSEEN: "not enough of its curve has been seen; it has its first turn",
+    Rule.NOT_LEARNING: "after {step:.0f} steps its best {value:.6g} is where trials start ({start:.6g}); it does not learn",
+    Rule.UNBEATABLE: "P(to beat the best) = {p:.4f} < {bound:.3f} at step {step:.0f}",
+    Rule.STUDY_STOPS: "the study stops",
+}
+
+
+class Reason(Struct, frozen=True):
+    """A rule and its numbers."""
+
+    rule: Rule
+    numbers: dict[str, float] = {}
+
+    def sentence(self) -> str:
+        """What a person reads.
+
+        >>> Reason(Rule.FIRST_IN, {"order": 3}).sentence()
+        'number 3 in line; first in, first out'
+        """
+        return SENTENCES[self.rule].format(**self.numbers)

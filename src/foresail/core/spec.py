@@ -1,0 +1,58 @@
+"""What a study is, as data: everything that the engine needs to decide, and nothing that only a process needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from foresail.core.goal import Goal
+
+SCHEMA = 1
+"""Number of the form in which studies are stored. A reader exists for every number that was released."""
+
+
+class Entry(Struct, frozen=True):
+    """What a trial runs: a Python function, or a command line.
+
+    `function`: "module:name" or "path/to/file.py:name". `command`: a list, the configuration is added as arguments.
+    `cwd`: where it runs. Exactly one of the two is given.
+    """
+
+    function: str = ""
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+
+
+class Resources(Struct, frozen=True):
+    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: found out at the start."""
+
+    workers: int | None = None
+    cores_per_trial: int = 1
+
+
+class Choice(Struct, frozen=True):
+    """A policy or a search by its name, with its options."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class StudySpec(Struct, frozen=True):
+    """The study as recorded by its first event."""
+
+    name: str
+    space: dict[str, Any]
+    goal: Goal
+    seed: int = 0
+    policy: Choice = Choice("pop")
+    search: Choice = Choice("random")
+    resources: Resources = Resources()
+    entry: Entry = Entry()
+    max_steps: int | None = None
+    retries: int = 2
+    grace_s: float = 30.0
+    keep_bytes: int = 10_000_000_000
+    repeats: bool = False
+    schema: int = SCHEMA

@@ -1,0 +1,423 @@
+"""The one global view, folded from the log: `fold(events) -> View`.
+
+Everything in it is derived from events, and everything derived is kept up to date by the fold, so that a question
+costs the same at ten trials and at ten thousand. Policies and searches read it; nobody but `fold` writes to it.
+
+What does not stay: attempts that have ended (their time is added to their trial), and metrics other than the
+goal's (they are in the log).
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from foresail.core import events as ev
+from foresail.core.plan import Verdict
+from foresail.core.spec import StudySpec
+from foresail.core.words import AttemptId, Config, Mode, Outcome, Status, TrialId
+from foresail.errors import InternalError
+
+
+class Checkpoint:
+    """A saved state of a trial. `value`: the goal's metric at its step, if it was reported."""
+
+    __slots__ = ("bytes", "path", "step", "trial", "value")
+
+    def __init__(self, trial: TrialId, step: int, path: str, size: int, value: float | None) -> None:
+        self.trial, self.step, self.path, self.bytes, self.value = trial, step, path, size, value
+
+
+class Attempt:
+    """A live attempt: granted and not yet ended."""
+
+    __slots__ = ("checkpoint_s", "cores", "ending", "granted_s", "id", "number", "started_s", "step", "trial")
+
+    def __init__(self, event: ev.AttemptGranted) -> None:
+        self.id, self.trial, self.number = event.attempt, event.trial, event.number
+        self.cores = event.cores
+        self.granted_s = event.at_s
+        self.started_s: float | None = None
+        self.step = event.resume_step
+        self.ending = False
+        self.checkpoint_s = 0.0
+
+
+class Trial:
+    """One configuration and its whole history, as far as decisions need it."""
+
+    __slots__ = (
+        "_steps",
+        "attempt",
+        "attempts",
+        "best_step",
+        "best_value",
+        "checkpoint",
+        "config",
+        "detail",
+        "device_s",
+        "ended",
+        "failures",
+        "id",
+        "max_steps",
+        "origin",
+        "seconds",
+        "values",
+        "verdict",
+    )
+
+    def __init__(self, event: ev.TrialProposed, max_steps: int | None) -> None:
+        self.id = event.trial
+        self.config: Config = event.config
+        self.origin = event.origin
+        self.max_steps = max_steps
+        self._steps: range | array[int] = range(1, 1)
+        self.values: array[float] = array("d")
+        self.seconds = 0.0  # training time of the points, summed
+        self.device_s = 0.0  # of ended attempts: time that cores were held, times cores
+        self.best_value: float | None = None
+        self.best_step = 0
+        self.attempt: AttemptId | None = None
+        self.attempts = 0
+        self.failures = 0
+        self.checkpoint: Checkpoint | None = None
+        self.ended: Status | None = None
+        self.detail = ""
+        self.verdict: Verdict | None = None
+
+    @property
+    def steps(self) -> Sequence[int]:
+        """Steps with a point, rising."""
+        return self._steps
+
+    @property
+    def last_step(self) -> int:
+        return self._steps[-1] if self._steps else 0
+
+    @property
+    def last_value(self) -> float | None:
+        return self.values[-1] if self.values else None
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds of training per step, over the whole curve; None before the first point."""
+        return self.seconds / self.last_step if self._steps and self.last_step > 0 else None
+
+    def best_until(self, step: int, mode: Mode) -> float | None:
+        """Best finite value up to and including `step`."""
+        upto = bisect_left(self._steps, step + 1)
+        finite = [v for v in self.values[:upto] if math.isfinite(v)]
+        if not finite:
+            return None
+        return max(finite) if mode is Mode.MAX else min(finite)
+
+
+class View:
+    """The state of a study. Read it; only `fold` writes."""
+
+    def __init__(self) -> None:
+        self.spec: StudySpec = None  # type: ignore[assignment]  # until StudyCreated, which is always first
+        self.now_s = 0.0
+        self.events = 0
+        self.cores: tuple[int, ...] = ()
+        self.free_cores: list[int] = []
+        self.trials: list[Trial] = []
+        self.attempts: dict[AttemptId, Attempt] = {}
+        self.waiting: dict[TrialId, None] = {}
+        self.suspended: dict[TrialId, None] = {}
+        self.counts: dict[Status, int] = dict.fromkeys(Status, 0)
+        self.best: tuple[TrialId, int, float] | None = None
+        self.decisions = 0
+        self.device_s = 0.0  # of ended attempts
+        self.points = 0
+        self.exhausted = ""
+        self.ending: ev.StudyEnding | None = None
+        self.ended: ev.StudyEnded | None = None
+        self.checkpoints: dict[str, Checkpoint] = {}
+        self.stop_requested = False
+        self.best_checkpoint: str | None = None
+        self.first_failures: list[str] = []
+
+    # --- questions -------------------------------------------------------------------------------------------
+
+    def trial(self, trial: TrialId) -> Trial:
+        return self.trials[trial]
+
+    def trial_of(self, attempt: AttemptId) -> Trial:
+        return self.trials[self.attempts[attempt].trial]
+
+    def status(self, trial: Trial) -> Status:
+        """Derived from facts; nothing sets it."""
+        if trial.ended is not None:
+            return trial.ended
+        if trial.attempt is not None:
+            return Status.YIELDING if self.attempts[trial.attempt].ending else Status.RUNNING
+        return Status.SUSPENDED if trial.attempts else Status.WAITING
+
+    @property
+    def device_s_used(self) -> float:
+        """Core-seconds held so far, live attempts included."""
+        live = sum((self.now_s - a.granted_s) * len(a.cores) for a in self.attempts.values())
+        return self.device_s + live
+
+    @property
+    def can_open(self) -> bool:
+        """Whether a further configuration may be proposed."""
+        limit = self.spec.goal.trials
+        return not self.exhausted and self.ending is None and (limit is None or len(self.trials) < limit)
+
+    def is_stale(self, event: ev.Event) -> bool:
+        """The one fence: news of an attempt that is over, or of a step that has been seen from this attempt."""
+        match event:
+            case ev.PointReported(attempt=attempt, step=step):
+                live = self.attempts.get(attempt)
+                return live is None or step <= live.step
+            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
+                return attempt not in self.attempts
+            case ev.CheckpointSaved(attempt=attempt, path=path):
+                return attempt not in self.attempts or path in self.checkpoints
+            case ev.AttemptEnded(attempt=attempt):
+                return attempt not in self.attempts
+            case ev.CheckpointDeleted(path=path):
+                return path not in self.checkpoints
+            case _:
+                return False
+
+
+def fold(events: Iterable[ev.Event], view: View | None = None) -> View:
+    """The view after `events`. A given `view` is carried on (and is the one returned)."""
+    view = View() if view is None else view
+    for event in events:
+        apply(view, event)
+    return view
+
+
+def apply(view: View, event: ev.Event) -> None:
+    """Carry `view` over one event.
+
+    Raises:
+        InternalError: the event cannot follow; the message carries the trial's story.
+    """
+    if event.at_s < view.now_s:
+        raise InternalError(f"time fell from {view.now_s} to {event.at_s} at {event}")
+    view.now_s = event.at_s
+    view.events += 1
+    handler = _HANDLERS.get(type(event))
+    if handler is not None:
+        handler(view, event)
+
+
+# --- one function an event ---------------------------------------------------------------------------------------
+
+
+def _study_created(view: View, event: ev.StudyCreated) -> None:
+    view.spec = event.spec
+
+
+def _driver_started(view: View, event: ev.DriverStarted) -> None:
+    view.cores = event.cores
+    held = {core for attempt in view.attempts.values() for core in attempt.cores}
+    view.free_cores = [core for core in event.cores if core not in held]
+    view.stop_requested = False
+    if view.ending is not None and view.ending.end == "stopped":
+        view.ending = view.ended = None
+
+
+def _stop_requested(view: View, event: ev.StopRequested) -> None:
+    view.stop_requested = True
+
+
+def _attempt_started(view: View, event: ev.AttemptStarted) -> None:
+    view.attempts[event.attempt].started_s = event.at_s
+
+
+def _horizon_declared(view: View, event: ev.HorizonDeclared) -> None:
+    view.trial_of(event.attempt).max_steps = event.max_steps
+
+
+def _point_reported(view: View, event: ev.PointReported) -> None:
+    attempt = view.attempts[event.attempt]
+    trial = view.trials[attempt.trial]
+    attempt.step = event.step
+    value = event.metrics.get(view.spec.goal.metric)
+    if value is None:
+        return
+    view.points += 1
+    if event.step > trial.last_step:
+        _grow(trial, event.step, value, event.seconds)
+    else:
+        _rewrite(trial, event.step, value, view.spec.goal.mode)
+    if math.isfinite(value):
+        _note_best(view, trial, event.step, value)
+
+
+def _grow(trial: Trial, step: int, value: float, seconds: float) -> None:
+    steps = trial._steps
+    if isinstance(steps, range) and (step == steps.stop if steps else True):
+        trial._steps = range(steps.start if steps else step, step + 1)
+    else:
+        if isinstance(steps, range):
+            steps = trial._steps = array("q", steps)
+        steps.append(step)
+    trial.values.append(value)
+    trial.seconds += seconds
+
+
+def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
+    """A step trained again after a crash: its point is replaced; the rest of the curve is kept."""
+    at = bisect_left(trial._steps, step)
+    if trial._steps[at] == step:
+        trial.values[at] = value
+    elif isinstance(trial._steps, range):
+        trial._steps = array("q", trial._steps)
+        trial._steps.insert(at, step)
+        trial.values.insert(at, value)
+    else:
+        trial._steps.insert(at, step)
+        trial.values.insert(at, value)
+    if trial.best_step == step:
+        trial.best_value, trial.best_step = None, 0
+        for s, v in zip(trial._steps, trial.values, strict=True):
+            if math.isfinite(v) and (trial.best_value is None or _better(v, trial.best_value, mode)):
+                trial.best_value, trial.best_step = v, s
+
+
+def _better(a: float, b: float, mode: Mode) -> bool:
+    return a > b if mode is Mode.MAX else a < b
+
+
+def _note_best(view: View, trial: Trial, step: int, value: float) -> None:
+    mode = view.spec.goal.mode
+    if trial.best_value is None or _better(value, trial.best_value, mode):
+        trial.best_value, trial.best_step = value, step
+    if trial.ended is Status.DIVERGED:
+        return
+    if view.best is None or _better(value, view.best[2], mode):
+        view.best = (trial.id, step, value)
+
+
+def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
+    attempt = view.attempts[event.attempt]
+    trial = view.trials[attempt.trial]
+    at = bisect_left(trial._steps, event.step)
+    known = at < len(trial._steps) and trial._steps[at] == event.step
+    value = trial.values[at] if known else None
+    checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
+    attempt.checkpoint_s += event.seconds
+    view.checkpoints[event.path] = checkpoint
+    if trial.checkpoint is None or event.step >= trial.checkpoint.step:
+        trial.checkpoint = checkpoint
+
+
+def _checkpoint_deleted(view: View, event: ev.CheckpointDeleted) -> None:
+    gone = view.checkpoints.pop(event.path)
+    trial = view.trials[gone.trial]
+    if trial.checkpoint is gone:
+        rest = [c for c in view.checkpoints.values() if c.trial == trial.id]
+        trial.checkpoint = max(rest, key=lambda c: c.step, default=None)
+
+
+def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
+    attempt = view.attempts.pop(event.attempt)
+    trial = view.trials[attempt.trial]
+    held_s = (event.at_s - attempt.granted_s) * len(attempt.cores)
+    trial.device_s += held_s
+    view.device_s += held_s
+    trial.attempt = None
+    view.free_cores = sorted([*view.free_cores, *(c for c in attempt.cores if c in view.cores)])
+    if event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST):
+        trial.failures += event.outcome is not Outcome.LOST
+        trial.detail = event.detail
+        if event.outcome is Outcome.FAILED and not trial.values:
+            view.first_failures.append(event.detail)
+    if trial.ended is None:
+        view.suspended[trial.id] = None
+
+
+def _trial_proposed(view: View, event: ev.TrialProposed) -> None:
+    if event.trial != len(view.trials):
+        raise InternalError(f"trial {event.trial} proposed, {len(view.trials)} expected")
+    view.trials.append(Trial(event, view.spec.max_steps))
+    view.waiting[event.trial] = None
+
+
+def _search_exhausted(view: View, event: ev.SearchExhausted) -> None:
+    view.exhausted = event.why
+
+
+def _planned(view: View, event: ev.Planned) -> None:
+    view.decisions = event.decision + 1
+    for verdict in event.verdicts:
+        view.trials[verdict.trial].verdict = verdict
+
+
+def _attempt_granted(view: View, event: ev.AttemptGranted) -> None:
+    trial = view.trials[event.trial]
+    if trial.attempt is not None or trial.ended is not None:
+        raise InternalError(f"attempt {event.attempt} granted to trial {trial.id}, which is {view.status(trial)}")
+    missing = [core for core in event.cores if core not in view.free_cores]
+    if missing:
+        raise InternalError(f"cores {missing} granted to attempt {event.attempt} are not free: {view.free_cores}")
+    view.free_cores = [core for core in view.free_cores if core not in event.cores]
+    view.attempts[event.attempt] = Attempt(event)
+    trial.attempt = event.attempt
+    trial.attempts = event.number
+    view.waiting.pop(trial.id, None)
+    view.suspended.pop(trial.id, None)
+
+
+def _attempt_ending(view: View, event: ev.AttemptEnding) -> None:
+    view.attempts[event.attempt].ending = True
+
+
+def _trial_ended(view: View, event: ev.TrialEnded) -> None:
+    trial = view.trials[event.trial]
+    if trial.ended is not None:
+        raise InternalError(f"trial {trial.id} ended twice: {trial.ended}, then {event.status}")
+    trial.ended = event.status
+    trial.detail = event.detail or trial.detail
+    view.counts[event.status] += 1
+    view.waiting.pop(trial.id, None)
+    view.suspended.pop(trial.id, None)
+    if event.status is Status.DIVERGED and view.best is not None and view.best[0] == trial.id:
+        _find_best(view)
+
+
+def _find_best(view: View) -> None:
+    """Rare: the best trial diverged, so the best is sought among the others."""
+    view.best = None
+    for trial in view.trials:
+        if trial.ended is not Status.DIVERGED and trial.best_value is not None:
+            _note_best(view, trial, trial.best_step, trial.best_value)
+
+
+def _study_ending(view: View, event: ev.StudyEnding) -> None:
+    view.ending = event
+
+
+def _study_ended(view: View, event: ev.StudyEnded) -> None:
+    view.ended = event
+
+
+_HANDLERS: dict[type, Callable[[View, Any], None]] = {
+    ev.StudyCreated: _study_created,
+    ev.DriverStarted: _driver_started,
+    ev.StopRequested: _stop_requested,
+    ev.AttemptStarted: _attempt_started,
+    ev.HorizonDeclared: _horizon_declared,
+    ev.PointReported: _point_reported,
+    ev.CheckpointSaved: _checkpoint_saved,
+    ev.CheckpointDeleted: _checkpoint_deleted,
+    ev.AttemptEnded: _attempt_ended,
+    ev.TrialProposed: _trial_proposed,
+    ev.SearchExhausted: _search_exhausted,
+    ev.Planned: _planned,
+    ev.AttemptGranted: _attempt_granted,
+    ev.AttemptEnding: _attempt_ending,
+    ev.TrialEnded: _trial_ended,
+    ev.StudyEnding: _study_ending,
+    ev.StudyEnded: _study_ended,
+}
