@@ -33,22 +33,22 @@ class Rule(StrEnum):
 SENTENCES: dict[Rule, str] = {
     Rule.FIRST_IN: "number {order:.0f} in line; first in, first out",
     Rule.GRID_ORDER: "point {order:.0f} of the grid",
-    Rule.ABOVE_MEDIAN: "best {value:.6g} at step {step:.0f} is not behind the median {median:.6g} of {others:.0f} trials",
-    Rule.BELOW_MEDIAN: "best {value:.6g} at step {step:.0f} is behind the median {median:.6g} of {others:.0f} trials",
+    Rule.ABOVE_MEDIAN: "best {value:.6g} at step {step:.0f} not behind the median {median:.6g} of {others:.0f}",
+    Rule.BELOW_MEDIAN: "best {value:.6g} at step {step:.0f} behind the median {median:.6g} of {others:.0f}",
     Rule.RUNG_CLIMBING: "on the way to the rung at step {rung_step:.0f}",
     Rule.RUNG_PROMOTED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on",
-    Rule.RUNG_PAUSED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; only the best {keep:.0f} go on now",
-    Rule.RUNG_STOPPED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; not among the best {keep:.0f}",
+    Rule.RUNG_PAUSED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on now",
+    Rule.RUNG_STOPPED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; not in the best {keep:.0f}",
     Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
     "expected time to the target {ert_s:.3g} s",
-    Rule.POP_OPPORTUNISTIC: "P(target in time) = {p:.3f} < {threshold:.3f}; it has its turn; expected value at the end "
+    Rule.POP_OPPORTUNISTIC: "P(target in time) = {p:.3f} < {threshold:.3f}; it has its turn; expected at the end "
     "{final:.6g}",
     Rule.POP_TURN_OVER: "P(target in time) = {p:.3f} < {threshold:.3f}; its turn is over, others wait; expected value "
     "at the end {final:.6g}",
     Rule.POP_POOR: "P(target in time) = {p:.4f} < {poor:.3f} after {seen_frac:.0%} of its steps; expected value at the "
     "end {final:.6g}",
     Rule.POP_UNSEEN: "not enough of its curve has been seen; it has its first turn",
-    Rule.NOT_LEARNING: "after {step:.0f} steps its best {value:.6g} is where trials start ({start:.6g}); it does not learn",
+    Rule.NOT_LEARNING: "best {value:.6g} after {step:.0f} steps is where trials start ({start:.6g}); it does not learn",
     Rule.UNBEATABLE: "P(to beat the best) = {p:.4f} < {bound:.3f} at step {step:.0f}",
     Rule.STUDY_STOPS: "the study stops",
 }

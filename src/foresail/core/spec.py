@@ -26,7 +26,7 @@ class Entry(Struct, frozen=True):
 
 
 class Resources(Struct, frozen=True):
-    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: found out at the start."""
+    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: as many as fit."""
 
     workers: int | None = None
     cores_per_trial: int = 1
