@@ -1,4 +1,4 @@
-"""What an attempt of an earlier driver left behind: its last words, and processes only where everything was killed."""
+"""What an attempt of an earlier driver left behind: its last words, and seldom processes."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ it is an interpreter of its own that imports the function.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from foresail.core import events as ev
 from foresail.core.commands import Command, DeleteCheckpoint, Kill, Launch, Yield
@@ -27,6 +27,7 @@ from foresail.executors.listening import Listener
 from foresail.executors.nursery import Nursery, Start
 from foresail.ports import Clock
 from foresail.worker import checkpoint
+from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
 from foresail.worker.grant import Grant, write_grant
 
@@ -57,7 +58,7 @@ class LocalExecutor:
         *,
         clock: Clock,
         goal: Goal,
-        target: Callable[[Any], object] | Entry,
+        target: Training | Entry,
         start: Start = "auto",
     ) -> None:
         self._study = StudyFolder(folder.resolve())

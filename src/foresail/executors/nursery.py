@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Literal, NoReturn
 
@@ -39,7 +38,7 @@ class Nursery:
         start: how the template comes to be: see `LocalExecutor`.
     """
 
-    def __init__(self, study: StudyFolder, target: Callable[[Any], object] | Entry, *, start: Start) -> None:
+    def __init__(self, study: StudyFolder, target: Training | Entry, *, start: Start) -> None:
         self._study, self._target, self._start = study, target, start
         self._entry = target if isinstance(target, Entry) else Entry()
         self._channel: Channel | None = None
@@ -187,7 +186,8 @@ class Nursery:
         self._pids.clear()
         self._drop()
         end_s = time.monotonic() + _ORPHANS_S
-        while any([_kill_group(group) for group in groups]) and time.monotonic() < end_s:
+        while groups and time.monotonic() < end_s:
+            groups = [group for group in groups if _kill_group(group)]
             select.select([], [], [], 0.005)
         return lost
 

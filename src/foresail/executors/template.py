@@ -162,7 +162,8 @@ class _Template:
     def _turn(self) -> None:
         lingering = any(child.code is not None for child in self._children.values())
         wait_s = 0.005 if lingering else _WATCH_S
-        readable, _, _ = select.select([self._channel, self._woken], [], [], wait_s)
+        ends: list[Channel | int] = [self._channel, self._woken]
+        readable = select.select(ends, [], [], wait_s)[0]
         if self._woken in readable:
             os.read(self._woken, 4096)
         self._reap()
