@@ -34,14 +34,25 @@ class Checkpoint:
 class Attempt:
     """A live attempt: granted and not yet ended."""
 
-    __slots__ = ("checkpoint_s", "cores", "ending", "granted_s", "id", "number", "started_s", "step", "trial")
+    __slots__ = (
+        "checkpoint_s",
+        "cores",
+        "ending",
+        "granted_s",
+        "id",
+        "number",
+        "resume_step",
+        "started_s",
+        "step",
+        "trial",
+    )
 
     def __init__(self, event: ev.AttemptGranted) -> None:
         self.id, self.trial, self.number = event.attempt, event.trial, event.number
         self.cores = event.cores
         self.granted_s = event.at_s
         self.started_s: float | None = None
-        self.step = event.resume_step
+        self.step = self.resume_step = event.resume_step
         self.ending = False
         self.checkpoint_s = 0.0
 
@@ -55,7 +66,6 @@ class Trial:
         "attempts",
         "best_step",
         "best_value",
-        "checkpoint",
         "config",
         "detail",
         "device_s",
@@ -64,6 +74,7 @@ class Trial:
         "id",
         "max_steps",
         "origin",
+        "saved",
         "seconds",
         "values",
         "verdict",
@@ -83,7 +94,7 @@ class Trial:
         self.attempt: AttemptId | None = None
         self.attempts = 0
         self.failures = 0
-        self.checkpoint: Checkpoint | None = None
+        self.saved: tuple[Checkpoint, ...] = ()  # checkpoints on disk, oldest first
         self.ended: Status | None = None
         self.detail = ""
         self.verdict: Verdict | None = None
@@ -100,6 +111,11 @@ class Trial:
     @property
     def last_value(self) -> float | None:
         return self.values[-1] if self.values else None
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The one to resume from: of the latest step."""
+        return max(self.saved, key=lambda c: c.step, default=None)
 
     @property
     def step_s(self) -> float | None:
@@ -137,8 +153,8 @@ class View:
         self.ending: ev.StudyEnding | None = None
         self.ended: ev.StudyEnded | None = None
         self.checkpoints: dict[str, Checkpoint] = {}
+        self.checkpoint_bytes = 0
         self.stop_requested = False
-        self.best_checkpoint: str | None = None
         self.first_failures: list[str] = []
 
     # --- questions -------------------------------------------------------------------------------------------
@@ -162,6 +178,19 @@ class View:
         """Core-seconds held so far, live attempts included."""
         live = sum((self.now_s - a.granted_s) * len(a.cores) for a in self.attempts.values())
         return self.device_s + live
+
+    @property
+    def slots(self) -> int:
+        """Trials that may run at a time."""
+        resources = self.spec.resources
+        fit = len(self.cores) // max(1, resources.cores_per_trial)
+        return fit if resources.workers is None else min(fit, resources.workers)
+
+    @property
+    def left_s(self) -> float | None:
+        """Study time until the deadline; None without one."""
+        within_s = self.spec.goal.within_s
+        return None if within_s is None else max(0.0, within_s - self.now_s)
 
     @property
     def can_open(self) -> bool:
@@ -308,16 +337,15 @@ def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
     view.checkpoints[event.path] = checkpoint
-    if trial.checkpoint is None or event.step >= trial.checkpoint.step:
-        trial.checkpoint = checkpoint
+    view.checkpoint_bytes += event.bytes
+    trial.saved = (*trial.saved, checkpoint)
 
 
 def _checkpoint_deleted(view: View, event: ev.CheckpointDeleted) -> None:
     gone = view.checkpoints.pop(event.path)
+    view.checkpoint_bytes -= gone.bytes
     trial = view.trials[gone.trial]
-    if trial.checkpoint is gone:
-        rest = [c for c in view.checkpoints.values() if c.trial == trial.id]
-        trial.checkpoint = max(rest, key=lambda c: c.step, default=None)
+    trial.saved = tuple(c for c in trial.saved if c is not gone)
 
 
 def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:

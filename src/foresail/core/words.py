@@ -21,6 +21,11 @@ def attempt_id(trial: TrialId, number: int) -> AttemptId:
     return AttemptId(f"{trial}-{number}")
 
 
+def trial_of(attempt: AttemptId) -> TrialId:
+    """The trial that an attempt belongs to, also when it is long over."""
+    return TrialId(int(attempt.split("-", 1)[0]))
+
+
 class Mode(StrEnum):
     MAX = "max"
     MIN = "min"
