@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias, get_args
 
 from foresail.errors import CallerError, nearest
@@ -80,14 +80,14 @@ def _complaints(knob: Knob) -> _Complaints:
     yield from _default(knob)
 
 
-def _numbers(knob: Float | Int, wanted: str, holds: object) -> _Complaints:
-    assert callable(holds)
+def _numbers(knob: Float | Int, wanted: str, holds: Callable[[object], bool]) -> _Complaints:
     for field in ("low", "high", "step"):
         value = getattr(knob, field)
         if not holds(value) and not (field == "step" and value is None):
             yield f"{field} must be {wanted}, not {value!r}", "give it one"
-    if not isinstance(knob.log, bool):
-        yield f"log must be true or false, not {knob.log!r}", "write log=True for a logarithmic scale"
+    log: object = knob.log
+    if not isinstance(log, bool):
+        yield f"log must be true or false, not {log!r}", "write log=True for a logarithmic scale"
 
 
 def _bounds(knob: Float | Int) -> _Complaints:
@@ -119,8 +119,7 @@ def _grid(knob: Float | Int, step: float) -> _Complaints:
         yield f"step {step!r} is too fine for its bounds", "drop step, or make it larger"
     whole = max(math.floor(steps + 1e-6), 1)
     if abs(steps - whole) > 1e-6:
-        last = type(knob.high)(float(f"{knob.low + whole * step:.12g}"))
-        yield f"step {step!r} does not divide the range", f"use high={last!r}"
+        yield f"step {step!r} does not divide the range", f"use high={knob.low + whole * step:.12g}"
 
 
 def _options(options: object) -> _Complaints:

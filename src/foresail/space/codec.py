@@ -18,8 +18,10 @@ An array called `forbid` holds the combinations; a table of that name is a knob.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
 from typing import Any
+
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from foresail.errors import CallerError, nearest
 from foresail.space.knobs import Choice, Flag, Float, Int, Knob, When
@@ -62,7 +64,7 @@ def _knob_dict(knob: Knob) -> dict[str, object]:
     data: dict[str, object] = {"type": _WORDS[type(knob)]}
     for field in fields(knob):
         value = getattr(knob, field.name)
-        if field.default is MISSING or value != field.default:
+        if field.default is NODEFAULT or value != field.default:
             data[field.name] = _plain(value)
     return data
 
@@ -89,7 +91,7 @@ def _knob(path: str, data: object) -> Knob:
     allowed = {field.name: field for field in fields(kind)}
     _refuse_unknown(path, data, ("type", *allowed))
     for name, field in allowed.items():
-        if field.default is MISSING and name not in data:
+        if field.default is NODEFAULT and name not in data:
             raise CallerError(f"{path}.{name} is missing", do=f"a {word} needs it")
     return kind(**{key: value for key, value in data.items() if key != "type"})
 

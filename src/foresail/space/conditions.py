@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from foresail.errors import CallerError, nearest
 from foresail.space.knobs import Float, Int, Knob, Value
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """Holds for a value among `values`."""
 
     values: tuple[Value, ...]
@@ -35,8 +35,7 @@ class OneOf:
         return f"= {self.values[0]!r}" if len(self.values) == 1 else f"in {list(self.values)!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """Holds for a number from `at_least` to `at_most`."""
 
     at_least: float = -math.inf
@@ -52,8 +51,7 @@ class Between:
         return " and ".join(part for part in (low, high) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     """Criteria about several knobs that hold together."""
 
     criteria: tuple[tuple[str, OneOf | Between], ...]

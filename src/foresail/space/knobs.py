@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from foresail.errors import nearest
 
@@ -27,8 +29,18 @@ When: TypeAlias = Mapping[str, Criterion]
 Touches: TypeAlias = Literal["learning", "speed", "both"]
 
 
-@dataclass(frozen=True, slots=True)
-class Float:
+class _Declared(Struct, frozen=True, kw_only=True):
+    touches: Touches = "learning"
+    when: When | None = None
+
+
+class _FloatOptions(_Declared, frozen=True, kw_only=True):
+    log: bool = False
+    step: float | None = None
+    default: float | None = None
+
+
+class Float(_FloatOptions, frozen=True):
     """A real number from `low` to `high`, both included.
 
     Args:
@@ -43,12 +55,6 @@ class Float:
 
     low: float
     high: float
-    _: KW_ONLY
-    log: bool = False
-    step: float | None = None
-    default: float | None = None
-    touches: Touches = "learning"
-    when: When | None = None
 
     @property
     def levels(self) -> int | None:
@@ -99,8 +105,13 @@ class Float:
         return snapped
 
 
-@dataclass(frozen=True, slots=True)
-class Int:
+class _IntOptions(_Declared, frozen=True, kw_only=True):
+    log: bool = False
+    step: int | None = None
+    default: int | None = None
+
+
+class Int(_IntOptions, frozen=True):
     """A whole number from `low` to `high`, both included.
 
     Args:
@@ -115,12 +126,6 @@ class Int:
 
     low: int
     high: int
-    _: KW_ONLY
-    log: bool = False
-    step: int | None = None
-    default: int | None = None
-    touches: Touches = "learning"
-    when: When | None = None
 
     @property
     def levels(self) -> int:
@@ -158,8 +163,11 @@ class Int:
         return number
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class _ChoiceOptions(_Declared, frozen=True, kw_only=True):
+    default: Value | None = None
+
+
+class Choice(_ChoiceOptions, frozen=True):
     """One of several unordered options: strings, numbers or truth values.
 
     Args:
@@ -170,14 +178,10 @@ class Choice:
     """
 
     options: Sequence[Value]
-    _: KW_ONLY
-    default: Value | None = None
-    touches: Touches = "learning"
-    when: When | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.options, list):
-            object.__setattr__(self, "options", tuple(self.options))
+            force_setattr(self, "options", tuple(self.options))
 
     @property
     def levels(self) -> int:
@@ -208,8 +212,7 @@ class Choice:
         raise ValueError(f"{value!r} is not an option; {nearest(str(value), map(str, self.options))}")
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(_Declared, frozen=True):
     """True or False.
 
     Args:
@@ -219,9 +222,6 @@ class Flag:
     """
 
     default: bool | None = None
-    _: KW_ONLY
-    touches: Touches = "learning"
-    when: When | None = None
 
     @property
     def levels(self) -> int:

@@ -16,7 +16,7 @@ Two coordinate systems lead to the unit cube, with K knobs:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from json import JSONEncoder
@@ -188,10 +188,14 @@ class Space:
         """
         _check_length("quantiles", quantiles_K, len(self._knobs))
         at = dict(zip(self._knobs, quantiles_K, strict=True))
+        return self.build(lambda name, knob: knob.at(at[name]))
+
+    def build(self, pick: Callable[[str, Knob], Value]) -> Config:
+        """The configuration whose active knobs, parents first, take the values that `pick` gives."""
         values: Config = {}
         for name in self._order:
             if self._is_active(name, values):
-                values[name] = self._knobs[name].at(at[name])
+                values[name] = pick(name, self._knobs[name])
         return self._in_order(values)
 
     def quantiles(self, config: Mapping[str, Value]) -> list[float]:
