@@ -43,9 +43,7 @@ class MissingExtraError(ForesailError, ImportError):
     """An optional library is needed here and not installed."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(
-            f"this needs {library}, which is not installed", do=f"pip install 'foresail[{extra}]'"
-        )
+        super().__init__(f"this needs {library}, which is not installed", do=f"pip install 'foresail[{extra}]'")
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

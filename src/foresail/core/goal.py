@@ -136,9 +136,7 @@ def maximize(
     >>> maximize("accuracy", target=0.985, within="20 min").within_s
     1200.0
     """
-    return Goal(
-        metric, "max", target, _seconds("within", within), trials, _seconds("device_time", device_time)
-    )
+    return Goal(metric, "max", target, _seconds("within", within), trials, _seconds("device_time", device_time))
 
 
 def minimize(
@@ -150,9 +148,7 @@ def minimize(
     device_time: Duration | None = None,
 ) -> Goal:
     """The goal of a metric where lower is better; the arguments and errors are those of `maximize`."""
-    return Goal(
-        metric, "min", target, _seconds("within", within), trials, _seconds("device_time", device_time)
-    )
+    return Goal(metric, "min", target, _seconds("within", within), trials, _seconds("device_time", device_time))
 
 
 def seconds(duration: Duration) -> float:
@@ -206,9 +202,7 @@ def _check_number(name: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CallerError(
-            f"{name} {value!r}: must be a finite number", do=f"give a number, or leave {name} out"
-        )
+        raise CallerError(f"{name} {value!r}: must be a finite number", do=f"give a number, or leave {name} out")
 
 
 def _check_positive(name: str, value: object) -> None:
@@ -221,6 +215,4 @@ def _check_trials(trials: object) -> None:
     if trials is None:
         return
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise CallerError(
-            f"trials {trials!r}: must be a whole number above 0", do="give one, or leave trials out"
-        )
+        raise CallerError(f"trials {trials!r}: must be a whole number above 0", do="give one, or leave trials out")

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from foresail.core import events as ev
+from foresail.core.goal import Mode
 from foresail.core.plan import Verdict
 from foresail.core.spec import StudySpec
-from foresail.core.words import AttemptId, Config, Mode, Outcome, Status, TrialId
+from foresail.core.words import AttemptId, Config, Outcome, Status, TrialId
 from foresail.errors import InternalError
 
 
@@ -128,7 +129,7 @@ class Trial:
         finite = [v for v in self.values[:upto] if math.isfinite(v)]
         if not finite:
             return None
-        return max(finite) if mode is Mode.MAX else min(finite)
+        return max(finite) if mode == "max" else min(finite)
 
 
 class View:
@@ -315,7 +316,7 @@ def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
 
 
 def _better(a: float, b: float, mode: Mode) -> bool:
-    return a > b if mode is Mode.MAX else a < b
+    return a > b if mode == "max" else a < b
 
 
 def _note_best(view: View, trial: Trial, step: int, value: float) -> None:

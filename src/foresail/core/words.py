@@ -26,11 +26,6 @@ def trial_of(attempt: AttemptId) -> TrialId:
     return TrialId(int(attempt.split("-", 1)[0]))
 
 
-class Mode(StrEnum):
-    MAX = "max"
-    MIN = "min"
-
-
 class Status(StrEnum):
     """Where a trial stands, derived by `Trial.status`."""
 

@@ -149,7 +149,9 @@ class Controller:
             return ev.StudyEnding(at_s=view.now_s, end="exhausted", why=view.exhausted)
         limit = view.spec.goal.trials
         if limit is not None and len(view.trials) >= limit:
-            return ev.StudyEnding(at_s=view.now_s, end="trials", why=f"all {limit} trials of the budget have had their turn")
+            return ev.StudyEnding(
+                at_s=view.now_s, end="trials", why=f"all {limit} trials of the budget have had their turn"
+            )
         return ev.StudyEnding(at_s=view.now_s, end="nothing_left", why="the policy wants nothing to run")
 
     def _finish(self, step: Step) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from foresail.core.goal import Mode
 from foresail.core.view import Checkpoint, Trial, View
-from foresail.core.words import Mode
 
 
 def superseded(view: View, trial: Trial) -> Iterator[Checkpoint]:
@@ -30,7 +30,7 @@ def over_budget(view: View) -> Iterator[Checkpoint]:
         return
     best = best_checkpoint(view)
     ended = [c for c in view.checkpoints.values() if view.trials[c.trial].ended is not None and c is not best]
-    sign = 1.0 if view.spec.goal.mode is Mode.MAX else -1.0
+    sign = 1.0 if view.spec.goal.mode == "max" else -1.0
     for checkpoint in sorted(ended, key=lambda c: float("-inf") if c.value is None else sign * c.value):
         if over <= 0:
             return
@@ -41,7 +41,7 @@ def over_budget(view: View) -> Iterator[Checkpoint]:
 def best_of(checkpoints: tuple[Checkpoint, ...], mode: Mode) -> Checkpoint | None:
     """The one with the best value; later steps win ties."""
     known = [c for c in checkpoints if c.value is not None and c.value == c.value]
-    sign = 1.0 if mode is Mode.MAX else -1.0
+    sign = 1.0 if mode == "max" else -1.0
     return max(known, key=lambda c: (sign * float(c.value or 0.0), c.step), default=None)
 
 

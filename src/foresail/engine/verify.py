@@ -10,8 +10,6 @@ from foresail.core import codec
 from foresail.core import events as ev
 from foresail.engine.controller import Controller
 
-_DECISIONS = ev.Decision.__args__
-
 
 class Difference(Struct, frozen=True):
     """The first place where the log and a fresh engine part. `at`: number of the event in the log, from 1."""
@@ -24,14 +22,13 @@ class Difference(Struct, frozen=True):
 def verify(events: Iterable[ev.Event], controller: Controller) -> Difference | None:
     """None if the engine decides exactly what was recorded."""
     expected: list[ev.Event] = []
-    at = 0
     for at, event in enumerate(events, start=1):
-        if not expected and isinstance(event, _DECISIONS):
-            return Difference(at, event, None)
         if not expected:
-            expected = controller.feed(event).events[::-1]
-            if not expected:
+            if isinstance(event, ev.Decision):
                 return Difference(at, event, None)
+            expected = controller.feed(event).events[::-1]
+        if not expected:
+            return Difference(at, event, None)
         decided = expected.pop()
         if codec.encode(decided) != codec.encode(event):
             return Difference(at, event, decided)

@@ -77,7 +77,9 @@ class ReplayExecutor:
 
     def adopt(self, attempts: Iterable[AttemptId]) -> Sequence[ev.Fact]:
         now_s = self.clock.s
-        return [ev.AttemptEnded(at_s=now_s, attempt=a, outcome=Outcome.LOST) for a in attempts if a not in self._playing]
+        return [
+            ev.AttemptEnded(at_s=now_s, attempt=a, outcome=Outcome.LOST) for a in attempts if a not in self._playing
+        ]
 
     def perform(self, command: Command) -> None:
         match command:
@@ -167,7 +169,11 @@ class ReplayExecutor:
         attempt, now_s = playing.launch.attempt, self.clock.s
         del self._playing[attempt]
         facts: list[ev.Fact] = []
-        if outcome is Outcome.YIELDED and playing.at and playing.recording.steps[playing.at - 1] > playing.launch.resume_step:
+        if (
+            outcome is Outcome.YIELDED
+            and playing.at
+            and playing.recording.steps[playing.at - 1] > playing.launch.resume_step
+        ):
             step = playing.recording.steps[playing.at - 1]
             path = f"checkpoints/{playing.launch.trial}/step-{step}"
             facts.append(ev.CheckpointSaved(at_s=now_s, attempt=attempt, step=step, path=path))

@@ -1,9 +1,9 @@
-"""Asynchronous successive halving (Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, Alg. 2).
+"""Asynchronous successive halving: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020.
 
-Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it. In the
-pausing kind (the paper's), a free slot goes to the best trial, from the highest rung down, that is in the top 1/eta of
-its rung and has not gone on yet; else to a new configuration. Who is not promoted waits, suspended, and may be promoted
-later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in the top 1/eta when it
+Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it. In
+the pausing kind (the paper's, algorithm 2), a free slot goes to the best trial, from the highest rung down, that is
+in the top 1/eta of its rung and has not gone on yet; else to a new configuration. Who is not promoted waits, suspended,
+and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in the top 1/eta when it
 arrives, and is ended otherwise.
 """
 
@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from foresail.core import events as ev
+from foresail.core.goal import Mode
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Act, Mode, TrialId
+from foresail.core.words import Act, TrialId, trial_of
 from foresail.policies.policy import Rng
 
 
@@ -45,6 +46,7 @@ class Ladder:
     rungs: list[Rung] = field(default_factory=list)
     stage: dict[TrialId, int] = field(default_factory=dict)
     reached: dict[TrialId, list[tuple[float, TrialId]]] = field(default_factory=dict)
+    interrupted: dict[TrialId, None] = field(default_factory=dict)
 
     def rung(self, number: int) -> Rung:
         while len(self.rungs) <= number:
@@ -57,7 +59,7 @@ class Ladder:
         while trial.last_step >= self.rung(len(entries)).step:
             rung = self.rung(len(entries))
             value = trial.best_until(rung.step, mode)
-            loss = math.inf if value is None else -value if mode is Mode.MAX else value
+            loss = math.inf if value is None else -value if mode == "max" else value
             entry = (loss, trial.id)
             entries.append(entry)
             insort(rung.arrived, entry)
@@ -82,7 +84,7 @@ class Ladder:
         self.reached.pop(trial, None)
 
     def promotable(self, *, everyone: bool = False) -> Iterator[tuple[int, TrialId]]:
-        """(rung, trial) in the order of promotion; `everyone`: also who is not in the top 1/eta, after those who are."""
+        """(rung, trial) in the order of promotion; `everyone`: after them, also who is not in the top 1/eta."""
         for top in (True, False)[: 1 + everyone]:
             for number in range(len(self.rungs) - 1, -1, -1):
                 keep = len(self.rungs[number].arrived) // self.eta
@@ -117,9 +119,16 @@ class Asha:
                 for verdict in verdicts:
                     if verdict.act is Act.RUN:
                         index.go_on(verdict.trial, verdict.stage)
-            case ev.TrialEnded(trial=trial):
-                if trial in index.stage:
-                    index.leave(trial)
+            case ev.AttemptEnded(attempt=attempt):
+                trial = view.trials[trial_of(attempt)]
+                if trial.ended is None and not self._at_rung(index, trial):
+                    index.interrupted[trial.id] = None
+            case ev.AttemptGranted(trial=number):
+                index.interrupted.pop(number, None)
+            case ev.TrialEnded(trial=number):
+                index.interrupted.pop(number, None)
+                if number in index.stage:
+                    index.leave(number)
         return False
 
     def decide(self, index: Ladder, view: View, rng: Rng) -> Plan:
@@ -149,8 +158,8 @@ class Asha:
 
     def _unfinished(self, index: Ladder, view: View, taken: set[TrialId]) -> Iterator[Trial]:
         """Interrupted on the way to a rung, then not started yet."""
-        for trial in view.suspended:
-            if trial not in taken and len(index.reached.get(trial, ())) <= index.stage.get(trial, 0):
+        for trial in index.interrupted:
+            if trial not in taken:
                 yield view.trials[trial]
         for trial in view.waiting:
             yield view.trials[trial]
@@ -166,8 +175,7 @@ class Asha:
         """Free slots to the promotable; where no configuration is left to be started, to the best of all that wait."""
         here = {t.id for t in standing}
         chosen: set[TrialId] = set()
-        nothing_new = not view.waiting and not view.can_open
-        for number, trial in index.promotable(everyone=nothing_new):
+        for number, trial in index.promotable(everyone=_idle_is_waste(view)):
             if len(chosen) >= free:
                 return
             if trial not in chosen and (view.trials[trial].attempt is None or trial in here):
@@ -186,3 +194,10 @@ class Asha:
         if numbers["rank"] <= max(1, numbers["keep"]):
             return self._run(view, trial.id, Rule.RUNG_PROMOTED, numbers, number + 1)
         return Verdict(trial.id, Act.END, Reason(Rule.RUNG_STOPPED, numbers))
+
+
+def _idle_is_waste(view: View) -> bool:
+    """No configuration is left to be started, and the study goes on until a target or a moment: train who waits."""
+    goal = view.spec.goal
+    ends_otherwise = goal.target is not None or goal.within_s is not None or goal.device_s is not None
+    return ends_otherwise and not view.waiting and not view.can_open

@@ -16,7 +16,7 @@ from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Act, Mode, Status
+from foresail.core.words import Act, Status
 from foresail.policies.fifo import in_order, unfilled
 from foresail.policies.policy import Rng
 
@@ -84,7 +84,7 @@ class MedianStopping:
         median = index.median(step)
         if step < self.grace_steps or best is None or median is None or median[1] < self.min_trials:
             return None
-        behind = best < median[0] if view.spec.goal.mode is Mode.MAX else best > median[0]
+        behind = best < median[0] if view.spec.goal.mode == "max" else best > median[0]
         if not behind or trial.last_step == trial.max_steps:
             return None
         numbers = {"value": best, "step": step, "median": median[0], "others": median[1]}

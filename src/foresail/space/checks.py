@@ -131,9 +131,7 @@ def _options(options: object) -> _Complaints:
     for i, option in enumerate(options):
         if option is None:
             yield "None cannot be an option (it means 'not known')", "write the string 'none'"
-        if not isinstance(option, str | int | float) or (
-            isinstance(option, float) and not math.isfinite(option)
-        ):
+        if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
             yield (
                 f"option {option!r} is neither text, a finite number nor a truth value",
                 ("name it by a string and look it up in your code"),

@@ -69,9 +69,7 @@ class Space:
 
     def _build(self, knobs: Mapping[str, Knob], forbid: Sequence[When]) -> None:
         if not knobs:
-            raise CallerError(
-                "the space has no knobs", do="name at least one, Space(lr=Float(1e-4, 1.0, log=True))"
-            )
+            raise CallerError("the space has no knobs", do="name at least one, Space(lr=Float(1e-4, 1.0, log=True))")
         for name, knob in knobs.items():
             check_name(name)
             check_knob(name, knob)
@@ -129,9 +127,7 @@ class Space:
         """
         for name in config:
             if name not in self._knobs:
-                raise CallerError(
-                    f"configuration has {name!r}, which is no knob", do=nearest(name, self._knobs)
-                )
+                raise CallerError(f"configuration has {name!r}, which is no knob", do=nearest(name, self._knobs))
         values: Config = {}
         for name in self._order:
             if self._is_active(name, values):
@@ -257,9 +253,7 @@ class Space:
             return None
         return self._count(self._order, runs, {})
 
-    def _count(
-        self, order: Sequence[str], runs: Mapping[str, list[tuple[Value, int]]], values: Config
-    ) -> int:
+    def _count(self, order: Sequence[str], runs: Mapping[str, list[tuple[Value, int]]], values: Config) -> int:
         if not order:
             return int(self.forbidding(values) is None)
         name, rest = order[0], order[1:]
@@ -284,9 +278,7 @@ class Space:
         axes = {name: _axis(knob, continuous, counted) for name, knob in self._knobs.items()}
         yield from self._walk(self._order, axes, {})
 
-    def _walk(
-        self, order: Sequence[str], axes: Mapping[str, Sequence[Value]], values: Config
-    ) -> Iterator[Config]:
+    def _walk(self, order: Sequence[str], axes: Mapping[str, Sequence[Value]], values: Config) -> Iterator[Config]:
         while order and not self._is_active(order[0], values):
             order = order[1:]
         if not order:
