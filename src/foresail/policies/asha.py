@@ -1,10 +1,10 @@
 """Asynchronous successive halving: Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020.
 
-Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it. In
-the pausing kind (the paper's, algorithm 2), a free slot goes to the best trial, from the highest rung down, that is
+Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it.
+In the pausing kind (the paper's, algorithm 2), a free slot goes to the best trial, from the highest rung down, that is
 in the top 1/eta of its rung and has not gone on yet; else to a new configuration. Who is not promoted waits, suspended,
-and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in the top 1/eta when it
-arrives, and is ended otherwise.
+and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in
+the top 1/eta when it arrives, and is ended otherwise.
 """
 
 from __future__ import annotations
