@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from json import JSONEncoder
 from types import MappingProxyType
 from typing import TypeAlias
@@ -27,11 +26,12 @@ from foresail.errors import CallerError, nearest
 from foresail.space import codec
 from foresail.space.checks import check_knob, check_name
 from foresail.space.conditions import AllOf, Between, OneOf, all_of
-from foresail.space.knobs import Choice, Float, Int, Knob, Value, When
+from foresail.space.counting import axis_of, runs_of
+from foresail.space.knobs import Choice, Knob, Value, When
 
 Config: TypeAlias = dict[str, Value]
 
-MOST_CASES = 100_000
+MOST_CASES = 20_000
 """`size()` gives up where conditions and forbidden combinations make more separate cases than this."""
 
 _write = JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -248,7 +248,7 @@ class Space:
         if any(knob.levels is None for knob in self._knobs.values()):
             return None
         tests = self._tests()
-        runs = {name: _runs(knob, tests.get(name, ())) for name, knob in self._knobs.items()}
+        runs = {name: runs_of(knob, tests.get(name, ())) for name, knob in self._knobs.items()}
         if math.prod(len(r) for r in runs.values()) > MOST_CASES:
             return None
         return self._count(self._order, runs, {})
@@ -275,7 +275,7 @@ class Space:
             continuous: Values of a continuous knob, evenly on its scale, both ends included.
             counted: At most so many values of an Int or a stepped Float; None for all of them.
         """
-        axes = {name: _axis(knob, continuous, counted) for name, knob in self._knobs.items()}
+        axes = {name: axis_of(knob, continuous, counted) for name, knob in self._knobs.items()}
         yield from self._walk(self._order, axes, {})
 
     def _walk(self, order: Sequence[str], axes: Mapping[str, Sequence[Value]], values: Config) -> Iterator[Config]:
@@ -356,36 +356,3 @@ def _check_length(what: str, u: Sequence[float], wanted: int) -> None:
     for i, value in enumerate(u):
         if not math.isfinite(value):
             raise CallerError(f"{what}[{i}] is {value!r}", allowed="numbers from 0 to 1")
-
-
-def _runs(knob: Knob, tests: Sequence[OneOf | Between]) -> list[tuple[Value, int]]:
-    """Stretches of levels over which no test changes: the first value of each, and how many there are."""
-    assert knob.levels is not None
-    cuts = {0, knob.levels}
-    for test in tests:
-        for first, last in _stretches(knob, test):
-            cuts |= {first, last}
-    edges = sorted(cuts)
-    return [(knob.level(a), b - a) for a, b in pairwise(edges)]
-
-
-def _stretches(knob: Knob, test: OneOf | Between) -> Iterator[tuple[int, int]]:
-    if isinstance(test, OneOf):
-        for value in test.values:
-            yield knob.index(value), knob.index(value) + 1
-        return
-    assert isinstance(knob, Float | Int)
-    step = knob.step or 1
-    first = max(math.ceil((max(test.at_least, knob.low) - knob.low) / step - 1e-9), 0)
-    last = math.floor((min(test.at_most, knob.high) - knob.low) / step + 1e-9)
-    yield first, max(last + 1, first)
-
-
-def _axis(knob: Knob, continuous: int, counted: int | None) -> Sequence[Value]:
-    levels = knob.levels
-    if levels is not None and (counted is None or levels <= counted or isinstance(knob, Choice)):
-        return [knob.level(i) for i in range(levels)]
-    many = continuous if levels is None else counted
-    assert many is not None
-    values = [knob.at(i / (many - 1)) for i in range(many)] if many > 1 else [knob.at(0.5)]
-    return list(dict.fromkeys(values))
