@@ -12,7 +12,7 @@ TrialId = NewType("TrialId", int)
 AttemptId = NewType("AttemptId", str)
 """`<trial>-<n>`: the n-th life of a trial's processes, from 1. Safe as a folder name."""
 
-Scalar = str | int | float | bool | None
+Scalar = str | int | float | bool
 Config = Mapping[str, Scalar]
 """One point of the space: name of a knob to its value."""
 

@@ -61,9 +61,7 @@ def _tell(ask: Ask, state: _State, generation: Sequence[Observed]) -> None:
     import numpy as np
 
     sign = -1.0 if ask.mode == "max" else 1.0
-    state.strategy.tell(
-        [(np.array(ask.space.quantiles(o.config)), sign * (o.value or 0.0)) for o in generation]
-    )
+    state.strategy.tell([(np.array(ask.space.quantiles(o.config)), sign * (o.value or 0.0)) for o in generation])
     state.told.extend(generation)
     if state.strategy.should_stop():
         state.restarts += 1

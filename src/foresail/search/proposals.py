@@ -10,7 +10,7 @@ from typing import overload
 from foresail.core import events as ev
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Status
+from foresail.core.words import Status, TrialId
 from foresail.search.proposal import Cache, Exhausted, Observed, Search
 from foresail.space import Space
 
@@ -62,14 +62,18 @@ def _observed(trial: Trial) -> Observed:
 
 
 class Proposals:
-    """Proposes trials for a study, each new. Like a policy's index it is a function of the log and nothing else."""
+    """Proposes trials for a study, each new. Like a policy's index it is a function of the log and nothing else.
+
+    `begin` comes first, with the study's first event.
+    """
+
+    _spec: StudySpec
+    space: Space
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._known = Known()
         self._cache = Cache()
-        self._spec: StudySpec | None = None
-        self.space = Space()
 
     def begin(self, spec: StudySpec) -> None:
         self._spec = spec
@@ -87,7 +91,6 @@ class Proposals:
             yield self._next(view)
 
     def _next(self, view: View) -> ev.TrialProposed | ev.SearchExhausted:
-        assert self._spec is not None
         k = len(view.trials)
         proposal = self._search.propose(
             self.space,
@@ -102,4 +105,4 @@ class Proposals:
         if isinstance(proposal, Exhausted):
             return ev.SearchExhausted(at_s=view.now_s, why=str(proposal))
         origin = "default" if k == 0 and proposal == self.space.default() else self._search.name
-        return ev.TrialProposed(at_s=view.now_s, trial=k, config=proposal, origin=origin)  # type: ignore[arg-type]
+        return ev.TrialProposed(at_s=view.now_s, trial=TrialId(k), config=proposal, origin=origin)
