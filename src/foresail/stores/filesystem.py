@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-NETWORK = frozenset(
-    (
-        "9p afs afpfs beegfs ceph cifs coda davfs fhgfs glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs "
-        "pvfs2 smb2 smb3 smbfs vboxsf webdav wekafs fuse.ceph fuse.cephfs fuse.davfs2 fuse.gcsfuse fuse.glusterfs "
-        "fuse.goofys fuse.juicefs fuse.rclone fuse.s3fs fuse.sshfs"
-    ).split()  # noqa: SIM905  # as a list it would be a screen long
-)
+_NAMES = """
+9p afs afpfs beegfs ceph cifs coda davfs fhgfs glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs pvfs2 smb2
+smb3 smbfs vboxsf webdav wekafs fuse.ceph fuse.cephfs fuse.davfs2 fuse.gcsfuse fuse.glusterfs fuse.goofys fuse.juicefs
+fuse.rclone fuse.s3fs fuse.sshfs
+"""
+NETWORK = frozenset(_NAMES.split())
 
 
 def network_kind(path: Path) -> str:
