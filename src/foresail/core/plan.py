@@ -9,13 +9,18 @@ from foresail.core.words import Act, Label, TrialId
 
 
 class Verdict(Struct, frozen=True):
-    """What is wanted of one trial, with its class and its reason. `cores` counts only where `act` is RUN."""
+    """What is wanted of one trial, with its class and its reason.
+
+    `cores` counts only where `act` is RUN. `stage`: for policies that train in stages (rungs, brackets, turns), the
+    one that the trial is allowed to finish.
+    """
 
     trial: TrialId
     act: Act
     reason: Reason
     cores: int = 1
     label: Label | None = None
+    stage: int = 0
 
     def same_wish(self, other: Verdict | None) -> bool:
         """Whether the two want the same thing, whatever their numbers."""
@@ -24,6 +29,7 @@ class Verdict(Struct, frozen=True):
             and self.act is other.act
             and self.label is other.label
             and self.cores == other.cores
+            and self.stage == other.stage
             and self.reason.rule is other.reason.rule
         )
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from foresail.core import events as ev
+from foresail.core.goal import Mode
 from foresail.core.plan import Verdict
 from foresail.core.spec import StudySpec
-from foresail.core.words import AttemptId, Config, Mode, Outcome, Status, TrialId
+from foresail.core.words import AttemptId, Config, Outcome, Status, TrialId
 from foresail.errors import InternalError
 
 
@@ -34,14 +35,25 @@ class Checkpoint:
 class Attempt:
     """A live attempt: granted and not yet ended."""
 
-    __slots__ = ("checkpoint_s", "cores", "ending", "granted_s", "id", "number", "started_s", "step", "trial")
+    __slots__ = (
+        "checkpoint_s",
+        "cores",
+        "ending",
+        "granted_s",
+        "id",
+        "number",
+        "resume_step",
+        "started_s",
+        "step",
+        "trial",
+    )
 
     def __init__(self, event: ev.AttemptGranted) -> None:
         self.id, self.trial, self.number = event.attempt, event.trial, event.number
         self.cores = event.cores
         self.granted_s = event.at_s
         self.started_s: float | None = None
-        self.step = event.resume_step
+        self.step = self.resume_step = event.resume_step
         self.ending = False
         self.checkpoint_s = 0.0
 
@@ -55,7 +67,6 @@ class Trial:
         "attempts",
         "best_step",
         "best_value",
-        "checkpoint",
         "config",
         "detail",
         "device_s",
@@ -64,6 +75,8 @@ class Trial:
         "id",
         "max_steps",
         "origin",
+        "reached",
+        "saved",
         "seconds",
         "values",
         "verdict",
@@ -76,14 +89,15 @@ class Trial:
         self.max_steps = max_steps
         self._steps: range | array[int] = range(1, 1)
         self.values: array[float] = array("d")
-        self.seconds = 0.0  # training time of the points, summed
+        self.reached = 0  # highest step that reported anything, the goal's metric or not
+        self.seconds = 0.0  # training time up to `reached`; steps trained again after a crash count once
         self.device_s = 0.0  # of ended attempts: time that cores were held, times cores
         self.best_value: float | None = None
         self.best_step = 0
         self.attempt: AttemptId | None = None
         self.attempts = 0
         self.failures = 0
-        self.checkpoint: Checkpoint | None = None
+        self.saved: tuple[Checkpoint, ...] = ()  # checkpoints on disk, oldest first
         self.ended: Status | None = None
         self.detail = ""
         self.verdict: Verdict | None = None
@@ -102,9 +116,14 @@ class Trial:
         return self.values[-1] if self.values else None
 
     @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The one to resume from: of the latest step."""
+        return max(self.saved, key=lambda c: c.step, default=None)
+
+    @property
     def step_s(self) -> float | None:
-        """Seconds of training per step, over the whole curve; None before the first point."""
-        return self.seconds / self.last_step if self._steps and self.last_step > 0 else None
+        """Seconds of training per step, over all steps so far; None before the first report."""
+        return self.seconds / self.reached if self.reached > 0 else None
 
     def best_until(self, step: int, mode: Mode) -> float | None:
         """Best finite value up to and including `step`."""
@@ -112,7 +131,7 @@ class Trial:
         finite = [v for v in self.values[:upto] if math.isfinite(v)]
         if not finite:
             return None
-        return max(finite) if mode is Mode.MAX else min(finite)
+        return max(finite) if mode == "max" else min(finite)
 
 
 class View:
@@ -137,8 +156,8 @@ class View:
         self.ending: ev.StudyEnding | None = None
         self.ended: ev.StudyEnded | None = None
         self.checkpoints: dict[str, Checkpoint] = {}
+        self.checkpoint_bytes = 0
         self.stop_requested = False
-        self.best_checkpoint: str | None = None
         self.first_failures: list[str] = []
 
     # --- questions -------------------------------------------------------------------------------------------
@@ -162,6 +181,19 @@ class View:
         """Core-seconds held so far, live attempts included."""
         live = sum((self.now_s - a.granted_s) * len(a.cores) for a in self.attempts.values())
         return self.device_s + live
+
+    @property
+    def slots(self) -> int:
+        """Trials that may run at a time."""
+        resources = self.spec.resources
+        fit = len(self.cores) // max(1, resources.cores_per_trial)
+        return fit if resources.workers is None else min(fit, resources.workers)
+
+    @property
+    def left_s(self) -> float | None:
+        """Study time until the deadline; None without one."""
+        within_s = self.spec.goal.within_s
+        return None if within_s is None else max(0.0, within_s - self.now_s)
 
     @property
     def can_open(self) -> bool:
@@ -206,8 +238,12 @@ def apply(view: View, event: ev.Event) -> None:
     view.now_s = event.at_s
     view.events += 1
     handler = _HANDLERS.get(type(event))
-    if handler is not None:
+    if handler is None:
+        return
+    try:
         handler(view, event)
+    except (KeyError, IndexError) as error:
+        raise InternalError(f"{event} cannot follow: {error!r} is not known at event {view.events}") from error
 
 
 # --- one function an event ---------------------------------------------------------------------------------------
@@ -242,19 +278,24 @@ def _point_reported(view: View, event: ev.PointReported) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
     attempt.step = event.step
+    if event.step > trial.reached:
+        trial.reached = event.step
+        trial.seconds += event.seconds
     value = event.metrics.get(view.spec.goal.metric)
     if value is None:
         return
     view.points += 1
     if event.step > trial.last_step:
-        _grow(trial, event.step, value, event.seconds)
+        _grow(trial, event.step, value)
     else:
         _rewrite(trial, event.step, value, view.spec.goal.mode)
+        if view.best is not None and view.best[:2] == (trial.id, event.step):
+            _find_best(view)
     if math.isfinite(value):
         _note_best(view, trial, event.step, value)
 
 
-def _grow(trial: Trial, step: int, value: float, seconds: float) -> None:
+def _grow(trial: Trial, step: int, value: float) -> None:
     steps = trial._steps
     if isinstance(steps, range) and (step == steps.stop if steps else True):
         trial._steps = range(steps.start if steps else step, step + 1)
@@ -263,7 +304,6 @@ def _grow(trial: Trial, step: int, value: float, seconds: float) -> None:
             steps = trial._steps = array("q", steps)
         steps.append(step)
     trial.values.append(value)
-    trial.seconds += seconds
 
 
 def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
@@ -286,7 +326,7 @@ def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
 
 
 def _better(a: float, b: float, mode: Mode) -> bool:
-    return a > b if mode is Mode.MAX else a < b
+    return a > b if mode == "max" else a < b
 
 
 def _note_best(view: View, trial: Trial, step: int, value: float) -> None:
@@ -308,16 +348,15 @@ def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
     view.checkpoints[event.path] = checkpoint
-    if trial.checkpoint is None or event.step >= trial.checkpoint.step:
-        trial.checkpoint = checkpoint
+    view.checkpoint_bytes += event.bytes
+    trial.saved = (*trial.saved, checkpoint)
 
 
 def _checkpoint_deleted(view: View, event: ev.CheckpointDeleted) -> None:
     gone = view.checkpoints.pop(event.path)
+    view.checkpoint_bytes -= gone.bytes
     trial = view.trials[gone.trial]
-    if trial.checkpoint is gone:
-        rest = [c for c in view.checkpoints.values() if c.trial == trial.id]
-        trial.checkpoint = max(rest, key=lambda c: c.step, default=None)
+    trial.saved = tuple(c for c in trial.saved if c is not gone)
 
 
 def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
@@ -387,7 +426,7 @@ def _trial_ended(view: View, event: ev.TrialEnded) -> None:
 
 
 def _find_best(view: View) -> None:
-    """Rare: the best trial diverged, so the best is sought among the others."""
+    """Rare: the best trial diverged, or its best step was trained again with another value."""
     view.best = None
     for trial in view.trials:
         if trial.ended is not Status.DIVERGED and trial.best_value is not None:

@@ -12,7 +12,7 @@ TrialId = NewType("TrialId", int)
 AttemptId = NewType("AttemptId", str)
 """`<trial>-<n>`: the n-th life of a trial's processes, from 1. Safe as a folder name."""
 
-Scalar = str | int | float | bool | None
+Scalar = str | int | float | bool
 Config = Mapping[str, Scalar]
 """One point of the space: name of a knob to its value."""
 
@@ -21,9 +21,9 @@ def attempt_id(trial: TrialId, number: int) -> AttemptId:
     return AttemptId(f"{trial}-{number}")
 
 
-class Mode(StrEnum):
-    MAX = "max"
-    MIN = "min"
+def trial_of(attempt: AttemptId) -> TrialId:
+    """The trial that an attempt belongs to, also when it is long over."""
+    return TrialId(int(attempt.split("-", 1)[0]))
 
 
 class Status(StrEnum):

@@ -1,0 +1,105 @@
+"""From the wish to the world: the only maker of commands for attempts.
+
+The order is fixed: end, ask to yield, and only then grant what is free as a fact. Cores belong to an attempt until its
+end is recorded, not until it was asked to leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from foresail.core import events as ev
+from foresail.core.commands import Command, Kill, Launch, Yield
+from foresail.core.plan import Plan, Verdict
+from foresail.core.view import Attempt, Trial, View
+from foresail.core.words import Act, Status, attempt_id
+from foresail.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A decision and the effect that it asks for, if any."""
+
+    event: ev.Decision
+    command: Command | None = None
+
+
+def reconcile(view: View, plan: Plan) -> Iterator[Move]:
+    """What must happen now so that the world comes nearer to `plan`. Apply each event before taking the next.
+
+    Raises:
+        InternalError: the plan says nothing of a trial that holds cores.
+    """
+    wanted = {verdict.trial: verdict for verdict in plan.verdicts}
+    for attempt in tuple(view.attempts.values()):
+        if view.trials[attempt.trial].ended is not None:
+            continue  # it is leaving
+        if attempt.trial not in wanted:
+            raise InternalError(f"the plan is silent on trial {attempt.trial}, which holds cores {attempt.cores}")
+        yield from _take_back(view, attempt, wanted[attempt.trial])
+    for verdict in plan.verdicts:
+        if verdict.act is Act.END:
+            yield from _end(view, verdict)
+    for verdict in plan.verdicts:
+        if verdict.act is Act.RUN:
+            yield from _grant(view, verdict)
+
+
+def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]:
+    resize = verdict.act is Act.RUN and verdict.cores != len(attempt.cores)
+    if (verdict.act is Act.WAIT or resize) and not attempt.ending:
+        yield ask_to_leave(view, attempt)
+
+
+def ask_to_leave(view: View, attempt: Attempt) -> Move:
+    """A checkpoint at the next step boundary, then the end."""
+    leave = ev.AttemptEnding(at_s=view.now_s, attempt=attempt.id)
+    return Move(leave, Yield(attempt.id, view.spec.grace_s))
+
+
+def _end(view: View, verdict: Verdict) -> Iterator[Move]:
+    trial = view.trials[verdict.trial]
+    if trial.ended is None:
+        yield from end_trial(view, trial, Status.ENDED, verdict.reason.sentence())
+
+
+def end_trial(view: View, trial: Trial, status: Status, detail: str) -> Iterator[Move]:
+    """The trial ends; its processes, if any, are ended too."""
+    live = view.attempts[trial.attempt] if trial.attempt is not None else None
+    yield Move(ev.TrialEnded(at_s=view.now_s, trial=trial.id, status=status, detail=detail))
+    if live is not None:
+        yield Move(ev.AttemptEnding(at_s=view.now_s, attempt=live.id), Kill(live.id))
+
+
+def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
+    trial = view.trials[verdict.trial]
+    if trial.ended is not None or trial.attempt is not None or len(view.free_cores) < verdict.cores:
+        return
+    checkpoint = trial.checkpoint
+    granted = ev.AttemptGranted(
+        at_s=view.now_s,
+        attempt=attempt_id(trial.id, trial.attempts + 1),
+        trial=trial.id,
+        number=trial.attempts + 1,
+        cores=tuple(view.free_cores[: verdict.cores]),
+        resume_step=checkpoint.step if checkpoint else 0,
+        checkpoint=checkpoint.path if checkpoint else "",
+    )
+    yield Move(granted, launch(view, trial, granted))
+
+
+def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
+    """The command that makes a grant real."""
+    return Launch(
+        attempt=granted.attempt,
+        trial=trial.id,
+        number=granted.number,
+        config=trial.config,
+        cores=granted.cores,
+        devices=granted.devices,
+        resume_step=granted.resume_step,
+        checkpoint=granted.checkpoint,
+        seed=view.spec.seed * 1_000_003 + trial.id,
+        best=trial.best_value,
+    )

@@ -1,0 +1,227 @@
+"""POP: promising, opportunistic, poor (Rasley et al., HyperDrive, Middleware 2017).
+
+For each trial, p = P(it reaches the target in the time that is left), by first passage. With S slots and one slot a
+trial, S_desired(p) counts the trials with at least p, S_deserved(p) = S p is the share of the machine that such a
+confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_deserved).
+
+* Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
+* Opportunistic: the rest share the slots that are left in turns of `turn_steps` steps. A turn goes to who has the
+  highest p, a new configuration counting with the share of trials that have proved good so far; one turn in `fair`
+  goes to who has waited longest.
+* Poor, p < `poor`: it gets a turn only if nobody else wants one, and is ended when `poor_after` of its steps have been
+  seen. Before that a small p proves little: forecasts from short curves are too sure of their lower tail
+  (docs/curves.md), so it is suspended, and comes back if its chance rises.
+
+Without a target, p is the chance to beat the best value seen so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from foresail.core import events as ev
+from foresail.core.plan import Plan, Verdict
+from foresail.core.reason import Reason, Rule
+from foresail.core.spec import StudySpec
+from foresail.core.view import Attempt, Trial, View
+from foresail.core.words import Act, Label, TrialId
+from foresail.policies.policy import Rng
+from foresail.policies.potential import Foresight, Potential, horizon_of
+
+
+def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
+    """(p*, slots for the promising).
+
+    >>> p = [.95, .90, .82, .70, .66, .55, .50, .42, .33, .30, .28, .20, .15, .12, .08, .06, .05, .03, .02, .01]
+    >>> threshold(p, 15)
+    (0.5, 7)
+    """
+    best, at = 0.0, 1.0
+    for desired, confidence in enumerate(sorted(p, reverse=True), start=1):
+        effective = min(float(desired), slots * confidence)
+        if effective > best:
+            best, at = effective, confidence
+    return at, int(best + 1e-9)
+
+
+@dataclass
+class Turns:
+    """Index of POP: what is foreseen, and how many trials are over."""
+
+    potential: Potential = field(default_factory=Potential)
+    ended: int = 0
+
+
+@dataclass
+class Turn:
+    """Who has the slots that the promising leave: trials in order, and how many new ones are wanted."""
+
+    given: dict[TrialId, None]
+    chances: dict[TrialId, Chance]
+    new: int = 0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A trial's p, with what it follows from."""
+
+    trial: Trial
+    p: float
+    ert_s: float
+    foresight: Foresight
+
+
+@dataclass(frozen=True)
+class Pop:
+    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps)."""
+
+    poor: float = 0.05
+    poor_after: float = 0.4
+    turn_frac: float = 0.1
+    turn_steps: int = 1
+    fair: int = 5
+
+    def begin(self, spec: StudySpec) -> Turns:
+        return Turns()
+
+    def observe(self, index: Turns, view: View, event: ev.Event) -> bool:
+        match event:
+            case ev.PointReported(attempt=attempt):
+                return self._turn_is_over(view, view.attempts[attempt])
+            case ev.TrialEnded(trial=trial):
+                index.potential.forget(trial)
+                index.ended += 1
+        return False
+
+    def decide(self, index: Turns, view: View, rng: Rng) -> Plan:
+        chances = self._chances(index, view)
+        p_star, dedicated = threshold([c.p for c in chances], view.slots)
+        ranked = sorted(chances, key=lambda c: (-c.p, c.trial.id))
+        promising = [c for c in ranked if c.p >= p_star][:dedicated]
+        rest = ranked[len(promising) :]
+        turns = self._turns(index, view, rest, view.slots - len(promising), rng)
+        verdicts = [
+            *(self._promising(c, p_star, view) for c in promising),
+            *(self._end(c) for c in rest if self._is_over(c)),
+            *(self._turn_given(turns, trial, p_star, view) for trial in turns.given),
+            *(self._turn_over(c, p_star) for c in rest if self._must_leave(c, turns)),
+        ]
+        return Plan(tuple(verdicts), open=turns.new)
+
+    # --- who has which chance --------------------------------------------------------------------------------
+
+    def _chances(self, index: Turns, view: View) -> list[Chance]:
+        target = self._target(view)
+        if target is None:
+            return []
+        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
+        trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
+        seen = index.potential.foresee(view, trials, target)
+        return [self._chance(view, t, seen[t.id]) for t in trials]
+
+    def _target(self, view: View) -> float | None:
+        target = view.spec.goal.target
+        return target if target is not None else view.best and view.best[2]
+
+    def _chance(self, view: View, trial: Trial, foresight: Foresight) -> Chance:
+        step_s = trial.step_s or 0.0
+        steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
+        return Chance(trial, foresight.within(steps), step_s * foresight.expected_steps(steps), foresight)
+
+    def _is_poor(self, chance: Chance) -> bool:
+        return chance.p < self.poor
+
+    def _is_over(self, chance: Chance) -> bool:
+        finishing = chance.foresight.seen_frac >= 1.0
+        return self._is_poor(chance) and not finishing and chance.foresight.seen_frac >= self.poor_after
+
+    # --- the turns -------------------------------------------------------------------------------------------
+
+    def _turns(self, index: Turns, view: View, rest: list[Chance], shared: int, rng: Rng) -> Turn:
+        """Who holds the slots that the promising leave."""
+        rest = [c for c in rest if not self._is_over(c)]
+        chances = {c.trial.id: c for c in rest}
+        unseen, inside = self._still_in_turn(view, chances)
+        room = max(0, shared - len(unseen))
+        turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
+        queue = [c for c in rest if c.trial.id not in turn.given]
+        new = self._chance_of_new(index, rest)
+        starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
+        while len(turn.given) + turn.new < shared:
+            resumed = self._next_in_turn(view, queue, rng) if queue else None
+            can_start = bool(starts) or view.can_open
+            if resumed is not None and (not can_start or (resumed.p >= new and not self._is_poor(resumed))):
+                queue.remove(resumed)
+                turn.given[resumed.trial.id] = None
+            elif starts:
+                turn.given[starts.pop(0)] = None
+            elif can_start:
+                turn.new += 1
+            else:
+                break
+        return turn
+
+    def _still_in_turn(self, view: View, chances: dict[TrialId, Chance]) -> tuple[list[TrialId], list[TrialId]]:
+        """Running and of unknown promise: those of which nothing has been seen, which finish their first turn; and
+        those that are inside a turn, the best first."""
+        unseen, inside = [], []
+        for attempt in view.attempts.values():
+            trial = view.trials[attempt.trial]
+            if trial.ended is not None:
+                continue
+            if trial.best_value is None:
+                unseen.append(trial.id)
+            elif trial.id in chances and not self._turn_is_over(view, attempt):
+                inside.append(trial.id)
+        return unseen, sorted(inside, key=lambda t: -chances[t].p)
+
+    def _turn_is_over(self, view: View, attempt: Attempt) -> bool:
+        trial = view.trials[attempt.trial]
+        done = attempt.step - attempt.resume_step
+        finishing = trial.max_steps is not None and trial.last_step >= trial.max_steps
+        return not finishing and done > 0 and done % self._turn_steps(trial) == 0
+
+    def _turn_steps(self, trial: Trial) -> int:
+        return max(self.turn_steps, round(self.turn_frac * horizon_of(trial)))
+
+    def _next_in_turn(self, view: View, queue: list[Chance], rng: Rng) -> Chance:
+        """The highest chance; at times, who has waited longest."""
+        waited = [t for t in view.suspended if any(c.trial.id == t and not self._is_poor(c) for c in queue)]
+        if len(waited) > 1 and rng().random() < 1.0 / self.fair:
+            return next(c for c in queue if c.trial.id == waited[0])
+        return max(queue, key=lambda c: (c.p, c.trial.attempt is not None, -c.trial.id))
+
+    def _chance_of_new(self, index: Turns, rest: list[Chance]) -> float:
+        """What a configuration is worth of which nothing is known: the mean over those that were tried."""
+        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + index.ended + len(rest))
+
+    # --- verdicts --------------------------------------------------------------------------------------------
+
+    def _promising(self, chance: Chance, p_star: float, view: View) -> Verdict:
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s}
+        reason = Reason(Rule.POP_PROMISING, numbers)
+        return Verdict(chance.trial.id, Act.RUN, reason, view.spec.resources.cores_per_trial, Label.PROMISING)
+
+    def _turn_given(self, turn: Turn, trial: TrialId, p_star: float, view: View) -> Verdict:
+        cores, chance = view.spec.resources.cores_per_trial, turn.chances.get(trial)
+        if chance is None:
+            return Verdict(trial, Act.RUN, Reason(Rule.POP_UNSEEN), cores, Label.OPPORTUNISTIC)
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
+        return Verdict(trial, Act.RUN, Reason(Rule.POP_OPPORTUNISTIC, numbers), cores, label)
+
+    def _must_leave(self, chance: Chance, turn: Turn) -> bool:
+        trial = chance.trial
+        return trial.attempt is not None and trial.id not in turn.given and not self._is_over(chance)
+
+    def _turn_over(self, chance: Chance, p_star: float) -> Verdict:
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
+        return Verdict(chance.trial.id, Act.WAIT, Reason(Rule.POP_TURN_OVER, numbers), label=label)
+
+    def _end(self, chance: Chance) -> Verdict:
+        seen = chance.foresight
+        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final}
+        return Verdict(chance.trial.id, Act.END, Reason(Rule.POP_POOR, numbers), label=Label.POOR)
