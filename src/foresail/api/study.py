@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from foresail.api.drive import Train, controller_of, drive
+from foresail.api.display import showing
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
+from foresail.api.summary import summary
 from foresail.core.goal import Goal
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
@@ -102,19 +104,27 @@ class Study:
         """Where attempts and checkpoints lie."""
         return folder_of(self.storage)
 
-    def run(self, *, watch: Watcher | None = None) -> Result:
+    def run(self, *, watch: Watcher | None = None, quiet: bool = False) -> Result:
         """Train until the goal is reached or a budget is used, and return what was found.
 
         A storage that holds this study already is continued: what is finished is not done again.
 
         Args:
-            watch: called after each batch of events with the view and the new events; None shows progress.
+            watch: called after each batch of events with the view and the new events, and about once a second with
+                none; it takes the place of the progress on stderr.
+            quiet: show no progress and no summary.
 
         Raises:
             CallerError: the storage holds another study, another driver runs it, or the machine is too small.
             HostError: the storage cannot be written.
         """
-        return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+        if watch is not None:
+            return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+        with showing(quiet=quiet) as shown:
+            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
+        if not quiet:
+            print(f"\n{summary(result)}", file=sys.stderr)
+        return result
 
     def result(self) -> Result:
         """What is known now, from the storage.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 
 from foresail.core.goal import Goal
@@ -111,3 +112,8 @@ def count(n: int, noun: str) -> str:
     ('1 trial', '3 trials')
     """
     return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
+def shell(path: object) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
