@@ -33,6 +33,8 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     """
     wanted = {verdict.trial: verdict for verdict in plan.verdicts}
     for attempt in tuple(view.attempts.values()):
+        if view.trials[attempt.trial].ended is not None:
+            continue  # it is leaving
         if attempt.trial not in wanted:
             raise InternalError(f"the plan is silent on trial {attempt.trial}, which holds cores {attempt.cores}")
         yield from _take_back(view, attempt, wanted[attempt.trial])

@@ -32,7 +32,8 @@ def in_order(view: View, reason: Callable[[TrialId], Reason]) -> Iterator[Verdic
     cores = view.spec.resources.cores_per_trial
     queue = chain((a.trial for a in view.attempts.values()), view.suspended, view.waiting)
     for trial in islice(queue, view.slots):
-        yield Verdict(trial, Act.RUN, reason(trial), cores)
+        if view.trials[trial].ended is None:
+            yield Verdict(trial, Act.RUN, reason(trial), cores)
 
 
 def unfilled(view: View) -> int:

@@ -143,8 +143,9 @@ class Pop:
         """Who holds the slots that the promising leave."""
         rest = [c for c in rest if not self._is_over(c)]
         chances = {c.trial.id: c for c in rest}
-        keep = self._still_in_turn(view, chances)[:shared]
-        turn = Turn(given=dict.fromkeys(keep), chances=chances)
+        unseen, inside = self._still_in_turn(view, chances)
+        room = max(0, shared - len(unseen))
+        turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
         new = self._chance_of_new(index, rest)
         starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
@@ -162,16 +163,19 @@ class Pop:
                 break
         return turn
 
-    def _still_in_turn(self, view: View, chances: dict[TrialId, Chance]) -> list[TrialId]:
-        """Running, not promising, and not at the end of a turn: first those of which nothing has been seen."""
+    def _still_in_turn(self, view: View, chances: dict[TrialId, Chance]) -> tuple[list[TrialId], list[TrialId]]:
+        """Running and of unknown promise: those of which nothing has been seen, which finish their first turn; and
+        those that are inside a turn, the best first."""
         unseen, inside = [], []
         for attempt in view.attempts.values():
             trial = view.trials[attempt.trial]
+            if trial.ended is not None:
+                continue
             if trial.best_value is None:
                 unseen.append(trial.id)
             elif trial.id in chances and not self._turn_is_over(view, attempt):
                 inside.append(trial.id)
-        return [*unseen, *sorted(inside, key=lambda t: -chances[t].p)]
+        return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
     def _turn_is_over(self, view: View, attempt: Attempt) -> bool:
         trial = view.trials[attempt.trial]
