@@ -108,7 +108,8 @@ def sentence(view: View, event: ev.Event) -> tuple[str, str] | None:
 def _beginning(view: View) -> str:
     spec = view.spec
     doing = f"goes on after {wording.count(len(view.trials), 'trial')}" if view.points else "starts"
-    return f"study {spec.name!r} {doing}: {wording.goal(spec.goal)}; {wording.count(view.slots, 'slot')}, {spec.policy.name}"
+    places = f"{wording.count(view.slots, 'slot')}, {spec.policy.name}"
+    return f"study {spec.name!r} {doing}: {wording.goal(spec.goal)}; {places}"
 
 
 def _found(view: View) -> str:

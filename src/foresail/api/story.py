@@ -1,4 +1,4 @@
-"""The story of a trial, from the log: every decision with its numbers, every attempt, how it ended, where its files are."""
+"""The story of a trial, from the log: its decisions with their numbers, its attempts, how it ended, its files."""
 
 from __future__ import annotations
 

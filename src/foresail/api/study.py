@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.api.drive import Train, controller_of, drive
 from foresail.api.display import showing
+from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
 from foresail.api.summary import summary
@@ -37,7 +37,8 @@ class Study:
         command: instead of `train`, a command line as a list, for scripts in any language.
         space: what may be tuned.
         goal: `fs.maximize(...)` or `fs.minimize(...)`.
-        storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in "<name>.runs".
+        storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in
+            "<name>.runs".
         name: for people; the name of the storage file if not given.
         policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".

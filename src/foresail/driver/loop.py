@@ -32,8 +32,8 @@ Watcher = Callable[[View, Sequence[ev.Event]], None]
 class Driver:
     """Carries facts to the controller, its events to the store and its commands to the executor.
 
-    `watch` is called after each batch with the view and what is new, and once a second where nothing is. `trouble` is called with a sentence when the store
-    refuses to be written.
+    `watch` is called after each batch with the view and what is new, and once a second where nothing is. `trouble` is
+    called with a sentence when the store refuses to be written.
     """
 
     def __init__(
