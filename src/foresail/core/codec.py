@@ -1,4 +1,9 @@
-"""Events to JSON and back. NaN and infinity are kept: JSON has none, so they travel as strings in `metrics`."""
+"""Events to JSON and back, one line each.
+
+Whatever an event holds comes back: NaN and the infinities, which JSON does not have, travel as `{"$float": "nan"}`
+wherever they stand (a metric, a number of a reason, a value of a configuration). Half of a surrogate pair, which
+UTF-8 does not have, travels as its escape (`\\udc80`), for output of training code may hold it.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +12,25 @@ from typing import Any
 
 import msgspec
 
-from foresail.core.events import Event, PointReported
+from foresail.core.events import Event
 from foresail.errors import CallerError
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_KEY = "$float"
+_MARK, _MARK_TEXT = b'{"$float":', '{"$float":'
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-
-
-class _WirePoint(msgspec.Struct, frozen=True, tag="PointReported", tag_field="event", kw_only=True):
-    """A point with a value that JSON cannot write."""
-
-    at_s: float
-    attempt: str
-    step: int
-    metrics: dict[str, float | str]
-    seconds: float = 0.0
-
-
-_wire_decoder: msgspec.json.Decoder[_WirePoint] = msgspec.json.Decoder(_WirePoint)
 
 
 def encode(event: Event) -> bytes:
     """One event as JSON in one line."""
-    if isinstance(event, PointReported) and not all(map(math.isfinite, event.metrics.values())):
-        metrics = {k: v if math.isfinite(v) else str(v) for k, v in event.metrics.items()}
-        wire: Any = {"event": "PointReported", **{f: getattr(event, f) for f in event.__struct_fields__}}
-        return _encoder.encode({**wire, "metrics": metrics})
-    return _encoder.encode(event)
+    try:
+        line = _encoder.encode(event)
+    except UnicodeEncodeError:
+        line = b"null"
+    if b"null" in line:  # None, or a number that is not finite, which msgspec writes as null
+        return _encoder.encode(_writable(msgspec.to_builtins(event)))
+    return line
 
 
 def decode(line: bytes | str) -> Event:
@@ -44,19 +40,39 @@ def decode(line: bytes | str) -> Event:
         CallerError: the line is no event of a schema that this version reads.
     """
     try:
-        return _decoder.decode(line)
-    except msgspec.ValidationError as first:
-        try:
-            wire = _wire_decoder.decode(line)
-            metrics = {k: _NOT_FINITE[v] if isinstance(v, str) else v for k, v in wire.metrics.items()}
-        except (msgspec.DecodeError, KeyError):
-            raise CallerError(f"not an event: {first}", do="the record may be of a newer version") from None
-        return PointReported(
-            at_s=wire.at_s,
-            attempt=wire.attempt,  # type: ignore[arg-type]
-            step=wire.step,
-            metrics=metrics,
-            seconds=wire.seconds,
-        )
-    except msgspec.DecodeError as error:
+        marked = _MARK_TEXT in line if isinstance(line, str) else _MARK in line
+        if not marked:
+            return _decoder.decode(line)
+        event: Event = msgspec.convert(_restored(msgspec.json.decode(line)), Event)
+        return event
+    except msgspec.ValidationError as error:
+        raise CallerError(f"not an event: {error}", do="the record may be of a newer version") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise CallerError(f"not an event: {error}", do="the record is damaged") from None
+
+
+def _writable(value: Any) -> Any:
+    """`value` with what JSON cannot write in the form that it can."""
+    match value:
+        case float() if not math.isfinite(value):
+            return {_KEY: str(value)}
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_writable(key): _writable(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_writable(part) for part in value]
+        case _:
+            return value
+
+
+def _restored(value: Any) -> Any:
+    match value:
+        case {"$float": str(name)} if len(value) == 1 and name in _NOT_FINITE:
+            return _NOT_FINITE[name]
+        case dict():
+            return {key: _restored(part) for key, part in value.items()}
+        case list():
+            return [_restored(part) for part in value]
+        case _:
+            return value

@@ -75,6 +75,7 @@ class Trial:
         "id",
         "max_steps",
         "origin",
+        "reached",
         "saved",
         "seconds",
         "values",
@@ -88,7 +89,8 @@ class Trial:
         self.max_steps = max_steps
         self._steps: range | array[int] = range(1, 1)
         self.values: array[float] = array("d")
-        self.seconds = 0.0  # training time of the points, summed
+        self.reached = 0  # highest step that reported anything, the goal's metric or not
+        self.seconds = 0.0  # training time up to `reached`; steps trained again after a crash count once
         self.device_s = 0.0  # of ended attempts: time that cores were held, times cores
         self.best_value: float | None = None
         self.best_step = 0
@@ -120,8 +122,8 @@ class Trial:
 
     @property
     def step_s(self) -> float | None:
-        """Seconds of training per step, over the whole curve; None before the first point."""
-        return self.seconds / self.last_step if self._steps and self.last_step > 0 else None
+        """Seconds of training per step, over all steps so far; None before the first report."""
+        return self.seconds / self.reached if self.reached > 0 else None
 
     def best_until(self, step: int, mode: Mode) -> float | None:
         """Best finite value up to and including `step`."""
@@ -236,8 +238,12 @@ def apply(view: View, event: ev.Event) -> None:
     view.now_s = event.at_s
     view.events += 1
     handler = _HANDLERS.get(type(event))
-    if handler is not None:
+    if handler is None:
+        return
+    try:
         handler(view, event)
+    except (KeyError, IndexError) as error:
+        raise InternalError(f"{event} cannot follow: {error!r} is not known at event {view.events}") from error
 
 
 # --- one function an event ---------------------------------------------------------------------------------------
@@ -272,19 +278,24 @@ def _point_reported(view: View, event: ev.PointReported) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
     attempt.step = event.step
+    if event.step > trial.reached:
+        trial.reached = event.step
+        trial.seconds += event.seconds
     value = event.metrics.get(view.spec.goal.metric)
     if value is None:
         return
     view.points += 1
     if event.step > trial.last_step:
-        _grow(trial, event.step, value, event.seconds)
+        _grow(trial, event.step, value)
     else:
         _rewrite(trial, event.step, value, view.spec.goal.mode)
+        if view.best is not None and view.best[:2] == (trial.id, event.step):
+            _find_best(view)
     if math.isfinite(value):
         _note_best(view, trial, event.step, value)
 
 
-def _grow(trial: Trial, step: int, value: float, seconds: float) -> None:
+def _grow(trial: Trial, step: int, value: float) -> None:
     steps = trial._steps
     if isinstance(steps, range) and (step == steps.stop if steps else True):
         trial._steps = range(steps.start if steps else step, step + 1)
@@ -293,7 +304,6 @@ def _grow(trial: Trial, step: int, value: float, seconds: float) -> None:
             steps = trial._steps = array("q", steps)
         steps.append(step)
     trial.values.append(value)
-    trial.seconds += seconds
 
 
 def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
@@ -416,7 +426,7 @@ def _trial_ended(view: View, event: ev.TrialEnded) -> None:
 
 
 def _find_best(view: View) -> None:
-    """Rare: the best trial diverged, so the best is sought among the others."""
+    """Rare: the best trial diverged, or its best step was trained again with another value."""
     view.best = None
     for trial in view.trials:
         if trial.ended is not Status.DIVERGED and trial.best_value is not None:

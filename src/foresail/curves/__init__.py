@@ -1,1 +1,9 @@
+"""Accuracy potential: where learning curves will go, for all trials of a study at once.
 
+The theory: `docs/curves.md`. What the shipped posterior was trained on and reaches: `docs/curves-model.md`.
+"""
+
+from foresail.curves.forecasts import Forecast
+from foresail.curves.study import Layers, StudyState, forecast
+
+__all__ = ["Forecast", "Layers", "StudyState", "forecast"]

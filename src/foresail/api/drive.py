@@ -1,0 +1,181 @@
+"""From a stored study to a running one: store, executor, clock, controller and driver put together.
+
+Starting, continuing after a crash and continuing after Ctrl-C are the same: fold the log, ask the executor what has
+become of what was alive, go on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foresail.api.interrupt import stop_on_interrupt
+from foresail.api.machine import host_name, usable_cores
+from foresail.api.result import Result, result_of
+from foresail.core import events as ev
+from foresail.core.spec import StudySpec
+from foresail.core.view import View, fold
+from foresail.driver.clock import StudyClock
+from foresail.driver.loop import Driver, Watcher
+from foresail.engine.controller import Controller
+from foresail.errors import CallerError
+from foresail.executors.local import LocalExecutor
+from foresail.policies.registry import make as make_policy
+from foresail.ports import Store
+from foresail.search import get as get_search
+from foresail.search.proposals import Proposals
+from foresail.stores.sqlite import SqliteStore
+
+Train = Callable[[Any], object]
+IN_TEMPLATE = "FORESAIL_TEMPLATE"
+"""Set where a user's script is imported only to find its training function."""
+
+
+def folder_of(storage: Path) -> Path:
+    """Where the attempts and checkpoints of the study in `storage` lie."""
+    return storage.with_suffix(".runs")
+
+
+def controller_of(spec: StudySpec) -> Controller:
+    """An engine for the study.
+
+    Raises:
+        CallerError: no such policy or search, or a wrong option.
+    """
+    search = get_search(spec.search.name)
+    return Controller(make_policy(spec.policy), Proposals(search))
+
+
+def load_events(storage: Path) -> list[ev.Event]:
+    """The log, read without disturbing who writes it.
+
+    Raises:
+        CallerError: there is no such study, or it is of a newer version.
+    """
+    store = SqliteStore.open(storage, write=False)
+    try:
+        return [event for _, event in store.read()]
+    finally:
+        store.close()
+
+
+def load_view(storage: Path) -> View:
+    """The study as its log stands."""
+    view = fold(load_events(storage))
+    if view.events == 0:
+        raise CallerError(f"{storage} holds no study yet", do="start it with foresail run, or study.run()")
+    return view
+
+
+def load_result(storage: Path) -> Result:
+    """The result as the log stands."""
+    return result_of(load_view(storage), storage, folder_of(storage))
+
+
+def drive(
+    storage: Path,
+    *,
+    spec: StudySpec | None = None,
+    train: Train | None = None,
+    watch: Watcher | None = None,
+    trouble: Callable[[str], None] | None = None,
+) -> Result:
+    """Start the study of `spec` in `storage`, or continue the one that it holds, until it ends.
+
+    Raises:
+        CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it.
+    """
+    if os.environ.get(IN_TEMPLATE):
+        raise CallerError(
+            "the script starts its study while it is imported by a trial",
+            do='put the study under `if __name__ == "__main__":`',
+        )
+    if spec is None and not storage.exists():
+        raise CallerError(f"there is no study at {storage}", do="start one with foresail run, or study.run()")
+    storage.parent.mkdir(parents=True, exist_ok=True)
+    store = SqliteStore.open(storage)
+    try:
+        return _drive(store, storage, spec, train, watch, trouble)
+    finally:
+        store.close()
+
+
+def _drive(
+    store: Store,
+    storage: Path,
+    spec: StudySpec | None,
+    train: Train | None,
+    watch: Watcher | None,
+    trouble: Callable[[str], None] | None,
+) -> Result:
+    events = [event for _, event in store.read()]
+    spec = _agreed(events, spec, storage)
+    controller = controller_of(spec)
+    if not events:
+        created = ev.StudyCreated(at_s=0.0, spec=spec)
+        store.append([created], durable=True)
+        events = [created]
+    controller.load(events)
+    if controller.view.ended is not None and controller.view.ended.end != "stopped":
+        return result_of(controller.view, storage, folder_of(storage))
+    return _run(controller, store, storage, train, watch, trouble)
+
+
+def _run(
+    controller: Controller,
+    store: Store,
+    storage: Path,
+    train: Train | None,
+    watch: Watcher | None,
+    trouble: Callable[[str], None] | None,
+) -> Result:
+    spec, folder = controller.view.spec, folder_of(storage)
+    cores = _enough(usable_cores(), spec)
+    clock = StudyClock(controller.view.now_s)
+    executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=train if train is not None else spec.entry)
+    driver = Driver(controller, store=store, executor=executor, clock=clock, watch=watch, trouble=trouble)
+    try:
+        with stop_on_interrupt(driver.request_stop):
+            view = driver.run(cores, host=host_name(), wall_time=_now())
+    finally:
+        executor.close()
+    return result_of(view, storage, folder)
+
+
+def _agreed(events: list[ev.Event], spec: StudySpec | None, storage: Path) -> StudySpec:
+    """The stored study, if it is the one that is asked for."""
+    if not events:
+        if spec is None:
+            raise CallerError(f"{storage} holds no study yet", do="start one with foresail run, or study.run()")
+        return spec
+    first = events[0]
+    if not isinstance(first, ev.StudyCreated):
+        raise CallerError(f"{storage} does not begin with a study", do="it is damaged; see foresail doctor")
+    if spec is not None:
+        for field in ("space", "goal", "seed", "policy", "search", "repeats"):
+            ours, theirs = getattr(spec, field), getattr(first.spec, field)
+            if ours != theirs:
+                shown = [msgspec.json.encode(value).decode() for value in (theirs, ours)]
+                raise CallerError(
+                    f"{storage} holds another study: its {field} is {shown[0]}, not {shown[1]}",
+                    do="give another storage, or go on with the stored one by `foresail resume`",
+                )
+    return first.spec
+
+
+def _enough(cores: tuple[int, ...], spec: StudySpec) -> tuple[int, ...]:
+    wanted = spec.resources.cores_per_trial
+    if wanted > len(cores):
+        raise CallerError(
+            f"a trial asks for {wanted} cores and this machine offers {len(cores)}", do="lower cores_per_trial"
+        )
+    return cores
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

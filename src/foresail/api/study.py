@@ -1,0 +1,190 @@
+"""A study as a user writes it: what to train, over which space, for which goal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from foresail.api.drive import controller_of, drive, folder_of, load_result
+from foresail.api.result import Result
+from foresail.core.goal import Goal
+from foresail.core.spec import Choice, Entry, Resources, StudySpec
+from foresail.driver.loop import Watcher
+from foresail.errors import CallerError
+from foresail.space import Space
+
+DEFAULT_POLICY = "pop"
+DEFAULT_SEARCH = "random"
+
+Named = str | Mapping[str, Any]
+"""A policy or a search: its name, or {"name": ..., option: value}."""
+
+
+class Study:
+    """One tuning job.
+
+    Args:
+        train: the training function, `train(run: fs.Run) -> None`. It may be any function if the study is run on a
+            platform that forks; otherwise, and to resume from another process, one that can be imported.
+        command: instead of `train`, a command line as a list, for scripts in any language.
+        space: what may be tuned.
+        goal: `fs.maximize(...)` or `fs.minimize(...)`.
+        storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in "<name>.runs".
+        name: for people; the name of the storage file if not given.
+        policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
+        search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
+        workers: trials at a time; as many as fit on the machine if not given.
+        cores_per_trial: cores, and so threads, of each.
+        seed: of everything that is drawn. Same seed, same recorded history: same decisions.
+        max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
+        retries: how often a failed trial is tried again.
+        grace_s: seconds that a trial has to leave at a step boundary before it is killed.
+        keep_bytes: budget for the checkpoints of the whole study; the best and what may be resumed are always kept.
+        repeats: whether a configuration may come twice.
+
+    Raises:
+        CallerError: anything of this is wrong; nothing was started.
+    """
+
+    def __init__(
+        self,
+        train: Callable[[Any], object] | None = None,
+        *,
+        space: Space,
+        goal: Goal,
+        storage: str | os.PathLike[str] | None = None,
+        name: str = "",
+        command: Sequence[str] = (),
+        policy: Named = DEFAULT_POLICY,
+        search: Named = DEFAULT_SEARCH,
+        workers: int | None = None,
+        cores_per_trial: int = 1,
+        seed: int = 0,
+        max_steps: int | None = None,
+        retries: int = 2,
+        grace_s: float = 30.0,
+        keep_bytes: int = 10_000_000_000,
+        repeats: bool = False,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] = "",
+    ) -> None:
+        _check_parts(train, command, space, goal)
+        _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        self._train = train
+        self.space = space
+        name = name or (Path(storage).stem if storage else _name_of(train, command))
+        self.storage = Path(storage) if storage else Path(f"{_file_name(name)}.db")
+        self.spec = StudySpec(
+            name=name,
+            space=space.to_dict(),
+            goal=goal,
+            seed=seed,
+            policy=_choice("policy", policy),
+            search=_choice("search", search),
+            resources=Resources(workers, cores_per_trial),
+            entry=_entry(train, command, env, cwd),
+            max_steps=max_steps,
+            retries=retries,
+            grace_s=grace_s,
+            keep_bytes=keep_bytes,
+            repeats=repeats,
+        )
+        controller_of(self.spec)
+
+    @property
+    def folder(self) -> Path:
+        """Where attempts and checkpoints lie."""
+        return folder_of(self.storage)
+
+    def run(self, *, watch: Watcher | None = None) -> Result:
+        """Train until the goal is reached or a budget is used, and return what was found.
+
+        A storage that holds this study already is continued: what is finished is not done again.
+
+        Args:
+            watch: called after each batch of events with the view and the new events; None shows progress.
+
+        Raises:
+            CallerError: the storage holds another study, another driver runs it, or the machine is too small.
+            HostError: the storage cannot be written.
+        """
+        return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+
+    def result(self) -> Result:
+        """What is known now, from the storage.
+
+        Raises:
+            CallerError: the study has not been started.
+        """
+        return load_result(self.storage)
+
+
+def _check_parts(train: object, command: Sequence[str], space: object, goal: object) -> None:
+    if (train is None) == (not command):
+        what = (
+            "neither a training function nor a command" if train is None else "both a training function and a command"
+        )
+        raise CallerError(f"the study has {what}", do="give one of the two")
+    if train is not None and not callable(train):
+        raise CallerError(f"train is {train!r}", allowed="a function train(run)")
+    if isinstance(command, str):
+        raise CallerError(f"command {command!r} is one string", do="give a list, ['python', 'train.py']")
+    if not isinstance(space, Space):
+        raise CallerError(f"space is {space!r}", allowed="foresail.Space(...)")
+    if not isinstance(goal, Goal):
+        raise CallerError(f"goal is {goal!r}", allowed="foresail.maximize(...) or foresail.minimize(...)")
+
+
+def _check_numbers(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
+            raise CallerError(f"{name} = {number!r}", allowed="a whole number from 1")
+
+
+def _choice(what: str, named: Named) -> Choice:
+    if isinstance(named, str):
+        return Choice(named)
+    options = dict(named)
+    if "name" not in options:
+        raise CallerError(f"{what} {options!r} has no name", do=f'{what}={{"name": ..., ...}}')
+    return Choice(options.pop("name"), options)
+
+
+def _name_of(train: Callable[[Any], object] | None, command: Sequence[str]) -> str:
+    if train is not None:
+        return str(getattr(train, "__name__", "study"))
+    scripts = [Path(part).stem for part in command if part.endswith((".py", ".sh"))]
+    return scripts[0] if scripts else Path(command[0]).stem
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "study"
+
+
+def _entry(
+    train: Callable[[Any], object] | None,
+    command: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str],
+) -> Entry:
+    place = str(Path(cwd).resolve()) if cwd else os.getcwd()
+    settings = {str(k): str(v) for k, v in (env or {}).items()}
+    if train is None:
+        return Entry(command=tuple(str(part) for part in command), cwd=place, env=settings)
+    return Entry(function=reference_to(train), cwd=place, env=settings)
+
+
+def reference_to(train: Callable[[Any], object]) -> str:
+    """By which another process finds the function; empty for one that only this process has."""
+    name = getattr(train, "__qualname__", "")
+    module = sys.modules.get(getattr(train, "__module__", ""))
+    if "." in name or "<" in name or module is None:
+        return ""
+    file = getattr(module, "__file__", None)
+    if module.__name__ == "__main__":
+        return f"{Path(file).resolve()}:{name}" if file else ""
+    return f"{module.__name__}:{name}"

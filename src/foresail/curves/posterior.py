@@ -1,0 +1,76 @@
+"""From observed points to tables: runs the network on trials as they are, or as they were at an earlier step.
+
+Letters: C trials of the study, M trials asked for, T points, J knots, H horizon, Q normal scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.curves.features import Context, Prefixes, features
+from foresail.curves.history import History
+from foresail.curves.network import KNOTS, Network, knot_position
+from foresail.curves.scale import Scale
+
+Floats = NDArray[Any]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Trials of a study up to some of their points, in internal units; each field but `prefixes` is (M,)."""
+
+    prefixes: Prefixes
+    spacing: Floats  # metric steps to a unit of `prefixes.steps_CT`
+    last_step: Floats  # 0 where there is no point
+    remaining: Floats  # units from the last point to the end of the schedule
+    fraction: Floats  # of the schedule that has been seen
+
+
+def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap: float) -> Cut:
+    """The first `count` (M,) points of the trials `rows`.
+
+    Args:
+        end: the last step of the schedule.
+        gap: distance between reports, for trials with fewer than two points.
+    """
+    width = int(max(count.max(initial=0), 1))
+    steps = history.steps[rows, :width]
+    seen = np.arange(width) < count[:, None]
+    values = np.where(seen, scale.inside(history.values[rows, :width]), 0.0)
+    at = np.arange(len(rows))
+    first = steps[:, 0]
+    last = np.where(count > 0, steps[at, np.maximum(count - 1, 0)], 0.0)
+    thinned = history.count[rows] / np.maximum(history.total[rows], 1)
+    spacing = np.where(count > 1, (last - first) / np.maximum(count - 1, 1) * thinned, gap)
+    shift = (count > 0) & (first < 0.5 * spacing)  # schedules that report before the first step
+    unit_steps = steps / spacing[:, None] + shift[:, None]
+    unit_end = np.maximum(end / spacing + shift, 1.0)
+    remaining = np.maximum((end - last) / spacing, 1.0)
+    return Cut(
+        Prefixes(unit_steps, values, count, unit_end), spacing, last, remaining, np.clip(last / end, 0.0, 1.0)
+    )
+
+
+def laws(network: Network, trials: Cut, context: Context) -> tuple[Floats, Floats]:
+    """Quantile tables (M, J, Q) and loadings (M, J) at the knots of each trial, internal units."""
+    return network.laws(*features(trials.prefixes, context))
+
+
+def spread_over(
+    horizon_H: Floats, trials: Cut, tables_MJQ: Floats, loadings_MJ: Floats
+) -> tuple[Floats, Floats]:
+    """Tables (M, H, Q) and loadings (M, H) at the steps of the horizon, straight between the knots."""
+    lag = (horizon_H[None, :] - trials.last_step[:, None]) / trials.spacing[:, None]
+    position = knot_position(lag, trials.remaining[:, None]).astype(np.float32)
+    low = np.minimum(position.astype(np.int64), KNOTS - 2)
+    part = position - low
+    at = np.arange(len(low))[:, None]
+    table = tables_MJQ[at, low]
+    table += part[:, :, None] * (tables_MJQ[at, low + 1] - table)
+    loading = loadings_MJ[at, low]
+    return table, cast(Floats, loading + part * (loadings_MJ[at, low + 1] - loading))

@@ -1,0 +1,248 @@
+"""Forecasts for a whole study: the function `forecast`, and `StudyState`, which takes points as they come.
+
+A state holds the points and, fitted now and then, what all trials say together (scale, neighbours, gains of
+finished trials, honesty). A new point touches its own trial alone. Letters: C trials, H horizon, K knobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from foresail.curves.forecasts import Forecast
+from foresail.curves.history import History, gather
+from foresail.curves.network import Network, shipped
+from foresail.curves.posterior import Cut, cut, spread_over
+from foresail.curves.scale import FLOOR, Scale, sign_of
+from foresail.curves.view import GlobalView, fit_view
+from foresail.errors import CallerError
+
+Floats = NDArray[Any]
+Rows = NDArray[np.int64]
+
+REFIT_GROWTH = 0.25  # a state refits itself once it has this share of points more than at the last fit
+
+
+def forecast(
+    steps: Sequence[ArrayLike],
+    values: Sequence[ArrayLike],
+    horizon: ArrayLike,
+    *,
+    mode: str,
+    features: ArrayLike | None = None,
+    draws: int = 1000,
+    rng: Generator | None = None,
+) -> Forecast:
+    """Where the curves of a study will go.
+
+    Args:
+        steps, values: one 1-D array a trial, empty for a trial that has not started. Gaps are fine; values
+            that are not finite count as divergence where the curve ends on them, and are left out elsewhere.
+        horizon: the H steps asked for, common to all, increasing; the last is the end of the schedule.
+        mode: "max" if more of the metric is better, "min" if less.
+        features: hyperparameters in the unit cube, (C, K).
+        draws: how many joint futures `Forecast.draws` holds; nothing else depends on it.
+        rng: where those come from; a fixed seed if left out.
+
+    Raises:
+        CallerError: shapes that do not fit, an empty or unsorted horizon, or an unknown mode.
+
+    >>> f = forecast([[1, 2, 3], []], [[0.1, 0.4, 0.5], []], [1, 2, 3, 4, 5, 6], mode="max")
+    >>> f.mean.shape, f.prob_reach(0.5, by=3).tolist()[0]
+    ((2, 6), 1.0)
+    """
+    state = StudyState(mode=mode)
+    state.load(gather(sign_of(mode), steps, values), features)
+    return state.forecast(horizon, draws=draws, rng=rng)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Which parts of the global view are on; all of them but in measurements of what each is worth."""
+
+    study: bool = True  # neighbours, gains of finished trials
+    honesty: bool = True  # recalibration on the study's own record
+
+
+class StudyState:
+    """A study whose points arrive one by one.
+
+    `update` and a forecast of a few trials cost the same whatever the size of the study. What all trials say
+    together is fitted when first needed and again after the study has grown by a quarter, so its cost is spread
+    out too; `refit` does it on demand.
+
+    Args:
+        mode: "max" or "min".
+        features: hyperparameters in the unit cube of trials known already, (C, K).
+        network: the posterior; the shipped one if left out.
+        layers: parts of the global view to use.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        features: ArrayLike | None = None,
+        *,
+        network: Network | None = None,
+        layers: Layers | None = None,
+    ) -> None:
+        self._sign = sign_of(mode)
+        self._network = network or shipped()
+        self._layers = layers or Layers()
+        self._history = History(self._sign, 0)
+        self._features: Floats | None = None
+        self._view: GlobalView | None = None
+        self._points, self._fitted_points = 0, -1
+        if features is not None:
+            known = _matrix(features)
+            self.load(gather(self._sign, [()] * len(known), [()] * len(known)), known)
+
+    def __len__(self) -> int:
+        return len(self._history)
+
+    def load(self, history: History, features: ArrayLike | None = None) -> None:
+        """Replaces all that is known by a whole study."""
+        self._features = None if features is None else _matrix(features)
+        if self._features is not None and len(self._features) != len(history):
+            raise CallerError(
+                f"features of {len(self._features)} trials", allowed=f"as many as trials: {len(history)}"
+            )
+        self._history = history
+        self._view, self._points = None, int(history.total.sum())
+
+    def update(
+        self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None
+    ) -> None:
+        """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters (K,)."""
+        if trial == len(self) and (self._features is not None or (features is not None and trial == 0)):
+            row = _matrix(
+                np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0))
+            )
+            self._features = row if self._features is None else self._joined(row, trial)
+        self._history.extend(trial, steps, values)
+        self._points += np.size(values)
+
+    def _joined(self, row: Floats, trial: int) -> Floats:
+        assert self._features is not None
+        if row.shape[1] != self._features.shape[1]:
+            raise CallerError(
+                f"trial {trial}: {row.shape[1]} features", allowed=f"{self._features.shape[1]}, as before"
+            )
+        return np.concatenate([self._features, row])
+
+    def refit(self, horizon: ArrayLike) -> None:
+        """Fits what all trials say together, now."""
+        steps = _horizon(horizon)
+        knobs = self._features if self._features is not None else np.empty((len(self), 0))
+        self._view = fit_view(
+            self._history, knobs, self._network, float(steps[-1]), _gap(steps), self._layers.study
+        )
+        self._fitted_points = self._points
+
+    def forecast(
+        self,
+        horizon: ArrayLike,
+        trials: Sequence[int] | Rows | None = None,
+        *,
+        draws: int = 1000,
+        rng: Generator | None = None,
+    ) -> Forecast:
+        """As the function `forecast`, for the trials asked for (all if left out), in their order."""
+        steps = _horizon(horizon)
+        rows = np.arange(len(self)) if trials is None else np.asarray(trials, dtype=np.int64)
+        view = self._current_view(steps)
+        now = cut(self._history, rows, self._history.count[rows], view.scale, view.end, view.gap)
+        tables, loadings = view.laws(self._network, now, rows, self._knobs(rows))
+        table, loading = spread_over(steps, now, tables, loadings)
+        return self._assemble(steps, rows, now, view.scale, table, loading, draws, rng)
+
+    def _knobs(self, rows: Rows) -> Floats:
+        return np.empty((len(rows), 0)) if self._features is None else self._features[rows]
+
+    def _current_view(self, steps: Floats) -> GlobalView:
+        grown = self._points > (1.0 + REFIT_GROWTH) * self._fitted_points
+        if self._view is None or grown or self._view.end != steps[-1]:
+            self.refit(steps)
+        assert self._view is not None
+        return self._view
+
+    def _assemble(
+        self,
+        steps: Floats,
+        rows: Rows,
+        now: Cut,
+        scale: Scale,
+        table: Floats,
+        loading: Floats,
+        draws: int,
+        rng: Generator | None,
+    ) -> Forecast:
+        history = self._history
+        started = history.count[rows] > 0
+        future = ~started[:, None] | (steps[None, :] > now.last_step[:, None])
+        table[history.lost[rows]] = FLOOR
+        table = Scale(0.0, 1.0).outside(table).astype(np.float32)
+        origin, unit = float(scale.best), float(scale.width)
+        high = history.ends.high[rows]
+        best = np.where(started, (high - origin) / unit, -np.inf)
+        if not future.all():
+            _write_past(history, rows, steps, future, table, origin, unit)
+        loading = np.where(future, loading, 0.0).astype(np.float32)
+        return Forecast(
+            steps,
+            self._sign,
+            origin,
+            unit,
+            table,
+            loading,
+            future,
+            best,
+            now.last_step,
+            draws,
+            rng or np.random.default_rng(0),
+        )
+
+
+def _write_past(
+    history: History,
+    rows: Rows,
+    steps: Floats,
+    future: NDArray[np.bool_],
+    table: Floats,
+    origin: float,
+    unit: float,
+) -> None:
+    """Past steps of the horizon hold their points; between points, the straight line."""
+    for i in np.flatnonzero(~future.all(axis=1)):
+        row, past = rows[i], ~future[i]
+        n = history.count[row]
+        known = np.interp(steps[past], history.steps[row, :n], history.values[row, :n])
+        table[i, past] = ((known - origin) / unit)[:, None]
+
+
+def _horizon(horizon: ArrayLike) -> Floats:
+    steps = np.asarray(horizon, dtype=np.float64).reshape(-1)
+    if not len(steps) or not np.isfinite(steps).all() or (np.diff(steps) <= 0).any() or steps[-1] <= 0:
+        raise CallerError(
+            f"horizon {horizon!r}"[:200],
+            allowed="at least one step, finite, strictly increasing, the last above zero",
+        )
+    return steps
+
+
+def _gap(steps: Floats) -> float:
+    return float(np.median(np.diff(steps))) if len(steps) > 1 else float(steps[-1]) / 50.0
+
+
+def _matrix(features: ArrayLike) -> Floats:
+    known = np.asarray(features, dtype=np.float64)
+    if known.ndim != 2 or not np.isfinite(known).all():
+        raise CallerError(
+            f"features of shape {known.shape}", allowed="finite numbers of shape (trials, knobs)"
+        )
+    return known

@@ -1,0 +1,149 @@
+"""One writer a log: a lock that names its holder, on a file beside the log.
+
+The kernel lets the lock go when its holder dies, however it dies, so there is no stale lock to clean up; the name in
+the file is for the message alone. The file is never removed (removing it would let two processes each hold "the"
+lock), and it also carries the mark: how many rows the log had. After a crash the log can be held against it, so a
+loss is noticed even where what is left looks whole.
+
+    line 1, padded to 512 bytes: {"host": ..., "pid": ..., "started": ..., "since": ...}
+    line 2: number of the last row, checksum of the first row
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import weakref
+from pathlib import Path
+from typing import NamedTuple
+
+from foresail.errors import CallerError, HostError
+
+_NAME_BYTES = 512
+_MARK_BYTES = 30
+
+
+class Mark(NamedTuple):
+    """`last`: number of the last row that was written. `first_crc`: of row 1; tells one study from another."""
+
+    last: int
+    first_crc: int
+
+
+class WriterLock:
+    """Held from `take` to `release`, or to the death of the process. Forked children do not keep it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor: int | None = descriptor
+        if hasattr(os, "register_at_fork"):
+            me = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _drop(me()))
+
+    @classmethod
+    def take(cls, log: Path) -> WriterLock:
+        """The lock of the log at `log`.
+
+        Raises:
+            CallerError: another process, or this one, writes the log already; it is named.
+            HostError: the lock file cannot be written.
+        """
+        path = log.with_name(log.name + ".lock")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise HostError(
+                f"cannot write {path}: {error.strerror}", do="a study is driven from a folder that can be written"
+            ) from error
+        if not _try_lock(descriptor):
+            holder = _name(os.pread(descriptor, _NAME_BYTES, 0))
+            os.close(descriptor)
+            raise CallerError(
+                f"{log} is being written by {holder}",
+                allowed="one driver a study",
+                do="wait for it, stop it, or look on with `foresail watch`",
+            )
+        _sign(descriptor, path)
+        return cls(path, descriptor)
+
+    def mark(self) -> Mark | None:
+        """What the last writer noted; None if it noted nothing."""
+        assert self._descriptor is not None
+        words = os.pread(self._descriptor, _MARK_BYTES, _NAME_BYTES).split()
+        try:
+            return Mark(int(words[0]), int(words[1], 16))
+        except (IndexError, ValueError):
+            return None
+
+    def note(self, last: int, first_crc: int) -> None:
+        """Note the number of the last row. Survives the process, not necessarily the machine."""
+        assert self._descriptor is not None
+        os.pwrite(self._descriptor, b"%020d %08x\n" % (last, first_crc), _NAME_BYTES)
+
+    def release(self) -> None:
+        """Let another writer in. Releasing twice is harmless."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _drop(lock: WriterLock | None) -> None:
+    """In a forked child: forget the parent's lock, which stays locked for the parent."""
+    if lock is not None:
+        lock.release()
+
+
+def _sign(descriptor: int, path: Path) -> None:
+    me = {
+        "host": socket.gethostname()[:128],
+        "pid": os.getpid(),
+        "started": _process_started(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S%z"),
+    }
+    try:
+        os.pwrite(descriptor, json.dumps(me).encode().ljust(_NAME_BYTES - 1) + b"\n", 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise HostError(f"cannot write {path}: {error.strerror}", do="make room, then try again") from error
+
+
+def _process_started() -> str:
+    """When this process began, for people; a process id alone may have been used twice."""
+    import psutil
+
+    return time.strftime("%Y-%m-%d %H:%M:%S%z", time.localtime(psutil.Process().create_time()))
+
+
+def _name(text: bytes) -> str:
+    try:
+        holder = json.loads(text)
+        return (
+            f"process {holder['pid']} on {holder['host']} (started {holder['started']}, writing since "
+            f"{holder['since']})"
+        )
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # a locked byte cannot be read there: lock one beyond the text
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,80 @@
+"""The form of a log in SQLite: one table of rows that vouch for one another.
+
+    event(seq INTEGER PRIMARY KEY, more INTEGER, body TEXT, crc INTEGER)
+
+* `seq` counts from 1 without a gap.
+* `body` is the event as JSON (`core.codec`).
+* `more` is 1 where the next row belongs to the same append, 0 at the last row of an append; a log that had to be cut
+  is cut after a 0, so that an append stays all or nothing even then.
+* `crc` is the CRC-32 of the body, started from the previous row's: a row is intact only as the successor of the one
+  before it, so a garbled, lost, doubled or foreign row is found, wherever it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+from zlib import crc32
+
+from foresail.core.codec import decode, encode
+from foresail.core.events import Event
+from foresail.core.spec import SCHEMA
+
+APPLICATION_ID = 0x4653_4C31
+"""Marks a SQLite file as a log of ours: "FSL1" in its header."""
+
+PAGE_BYTES = 4096
+
+CREATE = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY, more INTEGER NOT NULL, body TEXT NOT NULL, crc INTEGER NOT NULL
+);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA};
+COMMIT;
+"""
+INSERT = "INSERT INTO event (seq, more, body, crc) VALUES (?, ?, CAST(? AS TEXT), ?)"
+SELECT = "SELECT seq, more, body, crc FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+
+READERS: Mapping[int, Callable[[bytes], Event]] = {1: decode}
+"""For each schema number that was released: from a row's body to an event of today."""
+
+
+class Row(NamedTuple):
+    seq: int
+    more: int
+    body: bytes
+    crc: int
+
+
+def rows_of(events: Iterable[Event], seq: int, crc: int) -> list[Row]:
+    """The rows of one append after row `seq` with checksum `crc`."""
+    bodies = [encode(event) for event in events]
+    rows = []
+    for left, body in zip(range(len(bodies) - 1, -1, -1), bodies, strict=True):
+        seq, more = seq + 1, int(left > 0)
+        crc = crc32(body, crc ^ more)
+        rows.append(Row(seq, more, body, crc))
+    return rows
+
+
+def follows(row: tuple[object, ...], seq: int, crc: int) -> bool:
+    """Whether `row`, as read, is the intact successor of row `seq` with checksum `crc`."""
+    at, more, body, check = row
+    return (
+        at == seq + 1
+        and (more == 0 or more == 1)
+        and isinstance(body, bytes)
+        and check == crc32(body, crc ^ int(more == 1))
+    )
+
+
+def intact(rows: Iterable[tuple[object, ...]], seq: int = 0, crc: int = 0) -> Iterator[Row]:
+    """`rows` up to the first that is not the intact successor of the one before it."""
+    for row in rows:
+        if not follows(row, seq, crc):
+            return
+        good = Row(*row)  # type: ignore[arg-type]  # checked by `follows`
+        seq, crc = good.seq, good.crc
+        yield good
