@@ -164,7 +164,7 @@ def _curves(path: Path, about: Mapping[str, Any], configs: Mapping[int, Config])
     if tuple(header[:4]) != _FIRST:
         place.refuse(f"the first columns are {', '.join(header[:4])}", allowed=", ".join(_FIRST))
     timed, max_step = about["seconds"] != "none", about["max_step"]
-    curves: dict[int, Recording] = {}
+    curves: dict[int, _Growing] = {}
     curve = _Growing(-1)
     for place, row in rows:
         _check_width(place, row, header)
@@ -174,13 +174,12 @@ def _curves(path: Path, about: Mapping[str, Any], configs: Mapping[int, Config])
                 place.refuse(f"configuration {number} is not in configs.csv.gz")
             if number in curves:
                 place.refuse(f"configuration {number} comes again", do="keep the rows of a configuration together")
-            curve = _Growing(number)
-            curves[number] = as_recording(curve.values, curve.seconds if timed else None)
+            curve = curves[number] = _Growing(number)
         _add(place, row, curve, timed, max_step)
     for number in configs:
         if number not in curves:
             Place(path).refuse(f"configuration {number} has no points")
-    return curves if timed else {n: as_recording(c.values, None) for n, c in curves.items()}
+    return {number: as_recording(c.values, c.seconds if timed else None) for number, c in curves.items()}
 
 
 def _add(place: Place, row: Sequence[str], curve: _Growing, timed: bool, max_step: int) -> None:

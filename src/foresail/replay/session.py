@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -97,7 +96,7 @@ def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, s
         trace.record, trace.metric, clock, start_s=setting.start_s, restart_s=setting.restart_s
     )
     driver = Driver(controller, store=store, executor=executor, clock=clock)
-    driver.create(ev.StudyCreated(at_s=0.0, spec=spec))
+    store.append(controller.feed(ev.StudyCreated(at_s=0.0, spec=spec)).events, durable=True)
     driver.run(tuple(range(setting.workers)))
     return driver
 
@@ -125,6 +124,3 @@ def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) ->
         deciding_s=driver.deciding_s,
         end=view.ended.end,
     )
-
-
-Overrides = Mapping[str, Any]
