@@ -95,9 +95,7 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
         if _is_blank(path):
             return None
         if reading.fault:
-            raise CallerError(
-                f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one"
-            )
+            raise CallerError(f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one")
     return _replace(path, fault, reading, further, max(seen, mark.last if mark else 0))
 
 

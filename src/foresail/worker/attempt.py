@@ -24,9 +24,7 @@ class Killed(BaseException):
     """Ends a training function at once, at our wish."""
 
 
-def live(
-    grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True
-) -> Farewell:
+def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True) -> Farewell:
     """Find the function, call it, and put its farewell on the spool.
 
     Args:
