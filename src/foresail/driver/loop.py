@@ -21,6 +21,8 @@ from foresail.ports import Clock, Executor, Store
 
 POLL_S = 60.0
 """Longest wait for news: long, since the executor wakes the loop and deadlines are known."""
+WATCH_S = 1.0
+"""The same while somebody watches: what is shown has a clock in it, and no thread of its own."""
 RETRY_S = 2.0
 """Pause between two tries to write to a store that refuses."""
 
@@ -30,8 +32,8 @@ Watcher = Callable[[View, Sequence[ev.Event]], None]
 class Driver:
     """Carries facts to the controller, its events to the store and its commands to the executor.
 
-    `watch` is called after each batch with the view and what is new. `trouble` is called with a sentence when the store
-    refuses to be written.
+    `watch` is called after each batch with the view and what is new, and once a second where nothing is. `trouble` is
+    called with a sentence when the store refuses to be written.
     """
 
     def __init__(
@@ -66,13 +68,17 @@ class Driver:
         self._handle(self.executor.adopt(tuple(self.view.attempts)))
         self._handle([ev.Ticked(at_s=self.clock.now_s())])
         while self.view.ended is None:
-            self._handle(self._news())
+            facts = self._news()
+            self._handle(facts)
+            if not facts and self._watch is not None:
+                self._watch(self.view, ())
         return self.view
 
     def _news(self) -> Sequence[ev.Fact]:
         now_s = self.clock.now_s()
         wake_s = self.controller.next_wake_s()
-        until_s = now_s + POLL_S if wake_s is None else min(wake_s, now_s + POLL_S)
+        until_s = now_s + (POLL_S if self._watch is None else WATCH_S)
+        until_s = until_s if wake_s is None else min(wake_s, until_s)
         facts = self.executor.poll(until_s)
         if self._stop_asked:
             self._stop_asked = False
