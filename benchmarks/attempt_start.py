@@ -75,7 +75,12 @@ def measure(what: str, folder: Path, target: Any, attempts: int) -> None:
     names = ("to first word", "word to driver", "to known end", "own work")
     print(f"{what}: first attempt {1e3 * first[0]:.0f} ms to its first word; later ones, median (worst), ms:")
     columns = list(zip(*later, strict=True))
-    print("   " + ", ".join(f"{n} {1e3 * statistics.median(c):.1f} ({1e3 * max(c):.1f})" for n, c in zip(names, columns)))
+    print(
+        "   "
+        + ", ".join(
+            f"{n} {1e3 * statistics.median(c):.1f} ({1e3 * max(c):.1f})" for n, c in zip(names, columns, strict=True)
+        )
+    )
 
 
 def one(executor: LocalExecutor, number: int) -> tuple[float, float, float, float]:
