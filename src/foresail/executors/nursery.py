@@ -76,8 +76,6 @@ class Nursery:
             return self._target.function
         unsafe = template.unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
         if self._start == "fork" or (self._start == "auto" and not unsafe):
-            if unsafe:
-                raise CallerError(f"this process cannot be forked safely: {unsafe}", do="leave `start` at 'auto'")
             return None
         try:
             return refer(self._target)
@@ -112,6 +110,7 @@ class Nursery:
             theirs.detach()
             os.close(self._bell)
             function: Training = self._target  # type: ignore[assignment]  # an Entry is never forked
+            template.import_what_follows()
             template.serve(setting, lambda: function, Ready(warm=True))
         finally:
             os._exit(1)
@@ -195,7 +194,7 @@ class Nursery:
         """Close the channel, on which the template ends everything and leaves, and reap it."""
         if self._channel is None or self._template is None:
             return
-        self._channel.close()
+        self._channel.hang_up()
         try:
             self._template.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:

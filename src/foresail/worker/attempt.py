@@ -36,7 +36,7 @@ def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None,
     folder = StudyFolder(Path(grant.root)).attempt(grant.attempt)
     spool = Spool(folder.spool, bell=bell)
     try:
-        farewell = _call(grant, find, bell, own_process)
+        farewell = _call(grant, find, spool, own_process)
     except (Exception, SystemExit, Killed) as error:
         farewell = explain(error)
         _keep_traceback(folder, error)
@@ -45,10 +45,10 @@ def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None,
     return farewell
 
 
-def _call(grant: Grant, find: Callable[[], Training], bell: int | None, own_process: bool) -> Farewell:
+def _call(grant: Grant, find: Callable[[], Training], spool: Spool, own_process: bool) -> Farewell:
     function = find()
     randomness.seed_all(grant.seed)
-    run = Run(grant, bell=bell)
+    run = Run(grant, spool=spool)
     if own_process:
         _heed_signals(run)
     try:
@@ -77,7 +77,8 @@ def explain(error: BaseException) -> Farewell:
     """How an error that left the training function is to be understood."""
     if isinstance(error, Killed):
         return Farewell(outcome=Outcome.KILLED)
-    detail = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    said = f"{type(error).__name__}: {error}".strip().splitlines()[0].removesuffix(":")
+    detail = said.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no UTF-8
     short_of_memory = isinstance(error, MemoryError) or any(word in str(error).lower() for word in _MEMORY_WORDS)
     return Farewell(outcome=Outcome.OUT_OF_MEMORY if short_of_memory else Outcome.FAILED, detail=detail)
 
@@ -86,5 +87,5 @@ def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
     if isinstance(error, Killed):
         return
     text = "".join(traceback.format_exception(error))
-    folder.traceback.write_text(text)
+    folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
     print(text, end="", file=sys.stderr)
