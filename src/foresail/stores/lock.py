@@ -1,9 +1,9 @@
 """One writer a log: a lock that names its holder, on a file beside the log.
 
 The kernel lets the lock go when its holder dies, however it dies, so there is no stale lock to clean up; the name in
-the file is for the message alone. The file is never removed (removing it would let two processes each hold "the"
-lock), and it also carries the mark: how many rows the log had. After a crash the log can be held against it, so a
-loss is noticed even where what is left looks whole.
+the file is for the message alone. The file stays as long as the log does (removing it would let two processes each
+hold "the" lock), and it also carries the mark: how many rows the log had. After a crash the log can be held against
+it, so a loss is noticed even where what is left looks whole.
 
     line 1, padded to 512 bytes: {"host": ..., "pid": ..., "started": ..., "since": ...}
     line 2: number of the last row, checksum of the first row
@@ -82,6 +82,10 @@ class WriterLock:
         """Note the number of the last row. Survives the process, not necessarily the machine."""
         assert self._descriptor is not None
         os.pwrite(self._descriptor, b"%020d %08x\n" % (last, first_crc), _NAME_BYTES)
+
+    def remove(self) -> None:
+        """Remove the file. Only where there is no log that it could guard."""
+        self.path.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Let another writer in. Releasing twice is harmless."""
