@@ -77,7 +77,7 @@ def test_closing_twice_is_harmless(make: Make) -> None:
 
 
 @given(st.lists(st.lists(events(), max_size=4), max_size=4))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_any_event_comes_back(make: Make, batches: list[list[ev.Event]]) -> None:
     store = make()
     for batch in batches:

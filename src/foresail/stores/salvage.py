@@ -102,7 +102,7 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
             raise CallerError(
                 f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one"
             )
-    kept = next((row.seq for row in reversed(further) if not row.more), reading.complete)
+    kept = next((seq for seq, more, _, _ in reversed(further) if not more), reading.complete)
     known = max(seen, mark.last if mark else 0)
     lost = known - kept if mark is not None or known > kept else None
     return Loss(path, fault, kept, lost, _replace(path, further, kept))
@@ -114,11 +114,12 @@ def _examine(path: Path) -> _Reading:
         return reading
     with closing(connect(path, write=False)) as connection:
         try:
-            for row in _rows(connection):
-                reading.seq, reading.crc = row.seq, row.crc
-                reading.first_crc = reading.first_crc or row.crc
-                if not row.more:
-                    reading.complete = row.seq
+            for seq, more, _, crc in _rows(connection):
+                reading.seq, reading.crc = seq, crc
+                if not more:
+                    reading.complete = seq
+                if seq == 1:
+                    reading.first_crc = crc
             reading.fault = reading.fault or _structure_fault(connection, reading)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
@@ -167,7 +168,7 @@ def _replace(path: Path, further: Sequence[Row], kept: int) -> Path:
 
     Those before `further` come from the damaged file through SQLite.
     """
-    by_sqlite = min(kept, further[0].seq - 1) if further else kept
+    by_sqlite = min(kept, further[0][0] - 1) if further else kept
     fresh = _beside(path, ".salvaging")
     fresh.unlink(missing_ok=True)
     with closing(connect(fresh, write=True)) as target:
@@ -178,7 +179,7 @@ def _replace(path: Path, further: Sequence[Row], kept: int) -> Path:
         if by_sqlite:
             with closing(connect(path, write=False)) as source:
                 target.executemany(INSERT, islice(_rows(source), by_sqlite))
-        target.executemany(INSERT, (row for row in further if row.seq <= kept))
+        target.executemany(INSERT, (row for row in further if row[0] <= kept))
         target.execute("COMMIT")
     os.replace(fresh, _beside(path, ".salvaged"))
     moved = _finish(path)

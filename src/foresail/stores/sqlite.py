@@ -134,9 +134,9 @@ class SqliteStore:
         rows = rows_of(events, self._last, self._crc)
         with guard(self.path):
             self._commit(rows, durable=durable)
-        self._last, self._crc = rows[-1].seq, rows[-1].crc
-        if rows[0].seq == 1:
-            self._first_crc = rows[0].crc
+        if self._last == 0:
+            self._first_crc = rows[0][3]
+        self._last, _, _, self._crc = rows[-1]
         self._lock.note(self._last, self._first_crc)
 
     def _commit(self, rows: Sequence[Row], *, durable: bool) -> None:

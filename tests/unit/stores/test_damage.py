@@ -83,7 +83,7 @@ def test_bytes_changed_anywhere(tmp_path: Path) -> None:
     data = whole.read_bytes()
     rng = random.Random(7)
     noticed = 0
-    for trial in range(120):
+    for trial in range(70):
         path = tmp_path / f"{trial}.db"
         at, length = rng.randrange(len(data)), rng.choice([1, 4, 64, 512])
         garbled = bytes(b ^ 0x5A for b in data[at : at + length])
@@ -105,7 +105,7 @@ def test_bytes_changed_anywhere(tmp_path: Path) -> None:
                 noticed += 1
                 assert store.loss.lost == 180 - store.last
                 assert store.last % 3 == 0
-    assert noticed > 60
+    assert noticed > 35
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 100, 599, 600])
