@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from foresail.core.spec import SCHEMA
 from foresail.errors import CallerError, HostError
 from foresail.stores.filesystem import network_kind
-from foresail.stores.rows import APPLICATION_ID, PAGE_BYTES, READERS
+from foresail.stores.rows import APPLICATION_ID, CREATE, INSERT, PAGE_BYTES, READERS, Row
 
 _BUSY_S = 30.0
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
@@ -34,6 +34,18 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     connection.text_factory = bytes
     return connection
+
+
+def make(path: Path, rows: Iterable[Row] = ()) -> None:
+    """A new log with `rows`, synced. `path` names a scratch file: move it where it is to be, so that it is whole."""
+    path.unlink(missing_ok=True)
+    with closing(connect(path, write=True)) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(CREATE)
+        connection.execute("BEGIN")
+        connection.executemany(INSERT, rows)
+        connection.execute("COMMIT")
 
 
 def is_frozen(path: Path) -> bool:
@@ -93,7 +105,6 @@ def fault_of(path: Path) -> str:
 
 def network_file_system(connection: sqlite3.Connection, path: Path) -> str:
     """Choose the journal that is safe where `path` lies; the kind of the network file system, if it is one."""
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     kind = network_kind(path)
     if kind:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # lets a write-ahead log be read without shared memory

@@ -18,14 +18,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from foresail.errors import CallerError
-from foresail.stores.connect import connect, fault_of, is_damage
+from foresail.stores.connect import connect, fault_of, is_damage, make
 from foresail.stores.lock import Mark
 from foresail.stores.pages import rows_after
-from foresail.stores.rows import CREATE, INSERT, PAGE_BYTES, Row, intact
+from foresail.stores.rows import PAGE_BYTES, Row, intact
 
 _ALL = "SELECT seq, more, body, crc FROM event ORDER BY seq"
 
@@ -76,7 +76,7 @@ class _Reading:
 
 
 def heal(path: Path, mark: Mark | None) -> Loss | None:
-    """Leave a sound log at `path`, or none if there is none yet. Call it with the writer's lock held.
+    """Leave a sound log at `path`; an empty one if there was none. Call it with the writer's lock held.
 
     Raises:
         CallerError: the file is not a log of ours, or of a newer version.
@@ -84,6 +84,7 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
     moved = _finish(path)
     if not path.exists():
         _put_away_stray(path)
+        _begin(path)
         return None
     reading = _examine(path)
     if mark is not None and reading.first_crc not in (0, mark.first_crc):
@@ -97,6 +98,7 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
     further, seen = rows_after(path, reading.seq, reading.crc)
     if mark is None and not reading.seq and not further:
         if _is_blank(path):
+            _begin(path)
             return None
         if reading.fault:
             raise CallerError(
@@ -106,6 +108,16 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
     known = max(seen, mark.last if mark else 0)
     lost = known - kept if mark is not None or known > kept else None
     return Loss(path, fault, kept, lost, _replace(path, further, kept))
+
+
+def _begin(path: Path) -> None:
+    """An empty log at `path`, which is not there or blank. It comes whole, so no reader sees half of one."""
+    fresh = _beside(path, ".salvaging")
+    make(fresh)
+    for suffix in ("-wal", "-journal", "-shm"):
+        _beside(path, suffix).unlink(missing_ok=True)
+    os.replace(fresh, path)
+    _sync_folder(path.parent)
 
 
 def _examine(path: Path) -> _Reading:
@@ -170,17 +182,12 @@ def _replace(path: Path, further: Sequence[Row], kept: int) -> Path:
     """
     by_sqlite = min(kept, further[0][0] - 1) if further else kept
     fresh = _beside(path, ".salvaging")
-    fresh.unlink(missing_ok=True)
-    with closing(connect(fresh, write=True)) as target:
-        target.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        target.execute("PRAGMA synchronous = FULL")
-        target.executescript(CREATE)
-        target.execute("BEGIN")
-        if by_sqlite:
-            with closing(connect(path, write=False)) as source:
-                target.executemany(INSERT, islice(_rows(source), by_sqlite))
-        target.executemany(INSERT, (row for row in further if row[0] <= kept))
-        target.execute("COMMIT")
+    rest = (row for row in further if row[0] <= kept)
+    if by_sqlite:
+        with closing(connect(path, write=False)) as source:
+            make(fresh, chain(islice(_rows(source), by_sqlite), rest))
+    else:
+        make(fresh, rest)
     os.replace(fresh, _beside(path, ".salvaged"))
     moved = _finish(path)
     assert moved is not None
@@ -209,10 +216,8 @@ def _put_away_stray(path: Path) -> None:
         _move(_beside(path, suffix), _beside(moved, suffix))
         warnings.warn(
             DamageWarning(f"{path} was gone, but not its {path.name}{suffix}, which is now {moved}{suffix}"),
-            stacklevel=6,
+            stacklevel=7,
         )
-    for suffix in ("-wal", "-journal", "-shm"):
-        _beside(path, suffix).unlink(missing_ok=True)
 
 
 def _name_aside(path: Path) -> Path:

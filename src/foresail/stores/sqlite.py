@@ -15,6 +15,7 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +24,7 @@ from foresail.errors import CallerError, HostError, InternalError
 from foresail.stores import salvage
 from foresail.stores.connect import connect, fault_of, guard, is_frozen, network_file_system
 from foresail.stores.lock import WriterLock
-from foresail.stores.rows import CREATE, INSERT, READERS, SELECT, Row, follows, rows_of
+from foresail.stores.rows import INSERT, READERS, SELECT, Row, follows, rows_of
 
 _CHUNK_ROWS = 5_000
 _JOURNAL_BYTES = 64 * 2**20
@@ -81,24 +82,24 @@ class SqliteStore:
             fault = fault_of(path)
         if fault:
             raise _damaged(path, fault)
-        with guard(path):
-            return cls(path, connect(path, write=False), None)
+        with guard(path), ExitStack() as undo:
+            connection = connect(path, write=False)
+            undo.callback(connection.close)
+            store = cls(path, connection, None)
+            undo.pop_all()
+        return store
 
     @classmethod
     def _open_writer(cls, path: Path) -> Self:
-        lock = WriterLock.take(path)
-        connection = None
-        try:
-            with guard(path):
-                loss = _healed(path, lock)
-                connection = connect(path, write=True)
-                _configure(connection, path)
-                store = cls(path, connection, lock)
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
-            raise
+        with guard(path), ExitStack() as undo:
+            lock = WriterLock.take(path)
+            undo.callback(lock.release)
+            loss = _healed(path, lock)
+            connection = connect(path, write=True)
+            undo.callback(connection.close)
+            _configure(connection, path)
+            store = cls(path, connection, lock)
+            undo.pop_all()
         store.loss = loss
         lock.note(store._last, store._first_crc)
         if loss is not None:
@@ -241,5 +242,3 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
         )
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        connection.executescript(CREATE)
