@@ -107,6 +107,8 @@ def sentence(view: View, event: ev.Event) -> tuple[str, str] | None:
 
 def _beginning(view: View) -> str:
     spec = view.spec
+    if view.ended is not None:
+        return f"study {spec.name!r} has ended ({view.ended.end}): {view.ended.why}"
     doing = f"goes on after {wording.count(len(view.trials), 'trial')}" if view.points else "starts"
     places = f"{wording.count(view.slots, 'slot')}, {spec.policy.name}"
     return f"study {spec.name!r} {doing}: {wording.goal(spec.goal)}; {places}"

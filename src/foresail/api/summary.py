@@ -62,7 +62,7 @@ def _classes(result: Result, width: int) -> str:
     if not shown:
         return ""
     titles = ("class", "trial", "status", "best", "at step", "steps", "why")
-    return table(titles, shown, width=width, left=("class", "status"))
+    return table(titles, shown, width=width, left=("class", "status"), wrap=True)
 
 
 def _class_rows(title: str, rows: Sequence[TrialRow]) -> Iterator[Sequence[str]]:
