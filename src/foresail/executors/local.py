@@ -22,6 +22,7 @@ from foresail.errors import CallerError
 from foresail.executors import linux
 from foresail.executors.channel import Ended, Ready, Started
 from foresail.executors.ending import Death, classify, last_line
+from foresail.executors.grants import grant_of
 from foresail.executors.leftover import collect
 from foresail.executors.listening import Listener
 from foresail.executors.nursery import Nursery, Start
@@ -29,7 +30,7 @@ from foresail.ports import Clock
 from foresail.worker import checkpoint
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
-from foresail.worker.grant import Grant, write_grant
+from foresail.worker.grant import write_grant
 
 _QUIET_S: Final = 0.02
 """Seconds between looks at the files of attempts that cannot ring: commands."""
@@ -104,29 +105,12 @@ class LocalExecutor:
         if folder.grant.exists():
             self._pending += self.adopt([launch.attempt])
             return
-        write_grant(folder, self._grant(launch))
+        write_grant(folder, grant_of(launch, root=self._study.root, goal=self._goal, entry=self._entry))
         self._live[launch.attempt] = _Watched(self._listener(launch.attempt), folder, linux.count_oom_kills())
         try:
             self._nursery.begin(launch.attempt)
         except CallerError as error:
             self._end(launch.attempt, Outcome.FAILED, str(error))
-
-    def _grant(self, launch: Launch) -> Grant:
-        return Grant(
-            root=str(self._study.root),
-            attempt=launch.attempt,
-            trial=launch.trial,
-            number=launch.number,
-            config=launch.config,
-            goal=self._goal,
-            entry=self._entry,
-            cores=launch.cores,
-            devices=launch.devices,
-            resume_step=launch.resume_step,
-            checkpoint=launch.checkpoint,
-            seed=launch.seed,
-            best=launch.best,
-        )
 
     def _listener(self, attempt: AttemptId) -> Listener:
         folder = self._study.attempt(attempt)
@@ -150,10 +134,7 @@ class LocalExecutor:
             self._nursery.signal(attempt, signal.SIGTERM if grace_s > 0 else signal.SIGKILL)
 
     def _delete(self, path: str) -> None:
-        place = self._study.inside_checkpoints(path)
-        if place is None:
-            raise CallerError(f"{path!r} is no checkpoint", allowed="checkpoints/<trial>/step-<k>")
-        checkpoint.remove(place)
+        checkpoint.remove(self._study.checkpoint_named(path))
         self._pending.append(ev.CheckpointDeleted(at_s=self._clock.now_s(), path=path))
 
     # --- facts ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 
 from foresail.core.words import AttemptId, TrialId
+from foresail.errors import CallerError
 
 _STEP = re.compile(r"step-(\d+)\Z")
 
@@ -63,9 +64,13 @@ class StudyFolder:
     def relative(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
-    def inside_checkpoints(self, relative: str) -> Path | None:
-        """The path of a checkpoint's name, or None where the name is not one of a checkpoint."""
+    def checkpoint_named(self, relative: str) -> Path:
+        """The place of a checkpoint, from its name relative to the study's folder.
+
+        Raises:
+            CallerError: it is no checkpoint's name.
+        """
         parts = Path(relative).parts
         if len(parts) != 3 or parts[0] != "checkpoints" or not parts[1].isdigit() or not _STEP.match(parts[2]):
-            return None
+            raise CallerError(f"{relative!r} is no checkpoint", allowed="checkpoints/<trial>/step-<k>")
         return self.root / relative

@@ -11,7 +11,6 @@ from typing import Any
 
 from foresail.core.words import Scalar, TrialId
 from foresail.errors import nearest
-from foresail.worker import checkpoint
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.metrics import Metrics, check_step
@@ -217,6 +216,8 @@ class Run:
         return (last and improved) or self._moments.is_due(perf_counter(), improved=improved)
 
     def _save(self) -> None:
+        from foresail.worker import checkpoint  # here, since a training that only reports should start at once
+
         began_s = perf_counter()
         metrics = self._reported if self._reported_step == self._step else {}
         written = checkpoint.write(self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write)
@@ -247,6 +248,8 @@ def _resume(study: StudyFolder, grant: Grant) -> tuple[Path | None, int]:
     """Where to take the state from, and the steps completed there."""
     if not grant.checkpoint:
         return None, 0
+    from foresail.worker import checkpoint
+
     found = checkpoint.newest_whole(study, grant.trial, grant.resume_step)
     if found is None:
         warnings.warn("no checkpoint of this trial is whole; it starts from its first step", RuntimeWarning)

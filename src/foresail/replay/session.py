@@ -1,0 +1,126 @@
+"""One replay: a trace, a policy, a seed; the live engine on a virtual cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from foresail.core import events as ev
+from foresail.core.goal import Goal
+from foresail.core.spec import Choice, Resources, StudySpec
+from foresail.driver.loop import Driver
+from foresail.engine.controller import Controller
+from foresail.errors import CallerError, nearest
+from foresail.executors.replay import ReplayExecutor, VirtualClock
+from foresail.policies.policy import AnyPolicy
+from foresail.policies.registry import make
+from foresail.ports import Store
+from foresail.replay.record import Record, Watch
+from foresail.replay.table import search_of
+from foresail.replay.trace import Trace
+from foresail.search.proposals import Proposals
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What is the same for every policy of a comparison.
+
+    Args:
+        workers: Trials at a time.
+        target: Name of the target at which a run ends; None to use the whole budget.
+        budget_frac: A run ends when this share of the time that all configurations need to their ends, divided by the
+            workers, is used; it then counts with that time and as censored.
+        start_s: Seconds from the launch of an attempt to its first step.
+        restart_s: Seconds more for an attempt that continues a trial.
+    """
+
+    workers: int = 4
+    target: str | None = "top1pct"
+    budget_frac: float = 0.2
+    start_s: float = 0.0
+    restart_s: float = 0.0
+
+
+class Contender(Struct, frozen=True):
+    """A policy with its options and its search, under the name that tables show."""
+
+    name: str
+    policy: str
+    options: dict[str, Any] = field(default_factory=dict)
+    search: str = "random"
+
+
+def replay(trace: Trace, contender: Contender, seed: int, setting: Setting) -> Record:
+    """Play `trace` under a policy.
+
+    Raises:
+        CallerError: an unknown target, policy, option or search.
+    """
+    spec = study_of(trace, contender, seed, setting)
+    watch = Watch(spec.goal, trace.targets)
+    driver = run(trace, spec, policy_of(trace, contender), setting, store=watch)
+    return _record(trace, contender, driver, watch)
+
+
+def study_of(trace: Trace, contender: Contender, seed: int, setting: Setting) -> StudySpec:
+    """The study that is played."""
+    if setting.target is not None and setting.target not in trace.targets:
+        raise CallerError(f"no target is called {setting.target!r}", do=nearest(setting.target, trace.targets))
+    goal = Goal(
+        metric=trace.metric,
+        mode=trace.mode,
+        target=None if setting.target is None else trace.targets[setting.target],
+        within_s=setting.budget_frac * trace.total_s / setting.workers,
+    )
+    return StudySpec(
+        name=f"{trace.name}/{contender.name}/{seed}",
+        space=trace.space.to_dict(),
+        goal=goal,
+        seed=seed,
+        policy=Choice(contender.policy, contender.options),
+        search=Choice(contender.search),
+        resources=Resources(workers=setting.workers),
+    )
+
+
+def policy_of(trace: Trace, contender: Contender) -> AnyPolicy:
+    """The policy; the oracle is shown the curves."""
+    return make(Choice(contender.policy, contender.options))
+
+
+def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store) -> Driver:
+    """Play a study to its end."""
+    clock = VirtualClock()
+    controller = Controller(policy, Proposals(search_of(trace, spec.search.name, spec.seed)))
+    executor = ReplayExecutor(
+        trace.record, trace.metric, clock, start_s=setting.start_s, restart_s=setting.restart_s
+    )
+    driver = Driver(controller, store=store, executor=executor, clock=clock)
+    store.append(controller.feed(ev.StudyCreated(at_s=0.0, spec=spec)).events, durable=True)
+    driver.run(tuple(range(setting.workers)))
+    return driver
+
+
+def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) -> Record:
+    view = driver.view
+    held_s = view.slots * view.now_s
+    assert view.ended is not None
+    assert view.spec.goal.within_s is not None
+    return Record(
+        trace=trace.name,
+        policy=contender.name,
+        search=contender.search,
+        seed=view.spec.seed,
+        workers=view.slots,
+        targets=watch.reached,
+        regret=tuple(watch.improvements),
+        total_s=view.now_s,
+        budget_s=view.spec.goal.within_s,
+        steps=watch.steps,
+        configs=sum(trial.attempts > 0 for trial in view.trials),
+        attempts=watch.attempts,
+        used_frac=watch.trained_s / held_s if held_s else 0.0,
+        restart_frac=0.0,
+        deciding_s=driver.deciding_s,
+        end=view.ended.end,
+    )
