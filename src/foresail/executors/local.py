@@ -50,7 +50,8 @@ class LocalExecutor:
         clock: study time; its seconds pass like those of the wall.
         goal: the training code needs it to know when its state is worth keeping.
         target: the training function, or an `Entry` (a reference to one, or a command).
-        start: "fork" the template from this process, "import" the function in a new interpreter, or what is safe.
+        start: "fork" the template from this process in any case, "import" the function in a new interpreter in any
+            case, or "auto": fork where that is safe.
     """
 
     def __init__(

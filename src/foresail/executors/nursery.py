@@ -76,8 +76,6 @@ class Nursery:
             return self._target.function
         unsafe = template.unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
         if self._start == "fork" or (self._start == "auto" and not unsafe):
-            if unsafe:
-                raise CallerError(f"this process cannot be forked safely: {unsafe}", do="leave `start` at 'auto'")
             return None
         try:
             return refer(self._target)
@@ -195,7 +193,7 @@ class Nursery:
         """Close the channel, on which the template ends everything and leaves, and reap it."""
         if self._channel is None or self._template is None:
             return
-        self._channel.close()
+        self._channel.hang_up()
         try:
             self._template.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:

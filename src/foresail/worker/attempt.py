@@ -24,9 +24,7 @@ class Killed(BaseException):
     """Ends a training function at once, at our wish."""
 
 
-def live(
-    grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True
-) -> Farewell:
+def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True) -> Farewell:
     """Find the function, call it, and put its farewell on the spool.
 
     Args:
@@ -79,7 +77,8 @@ def explain(error: BaseException) -> Farewell:
     """How an error that left the training function is to be understood."""
     if isinstance(error, Killed):
         return Farewell(outcome=Outcome.KILLED)
-    detail = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    said = f"{type(error).__name__}: {error}".strip().splitlines()[0].removesuffix(":")
+    detail = said.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no UTF-8
     short_of_memory = isinstance(error, MemoryError) or any(word in str(error).lower() for word in _MEMORY_WORDS)
     return Farewell(outcome=Outcome.OUT_OF_MEMORY if short_of_memory else Outcome.FAILED, detail=detail)
 
@@ -88,5 +87,5 @@ def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
     if isinstance(error, Killed):
         return
     text = "".join(traceback.format_exception(error))
-    folder.traceback.write_text(text)
+    folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
     print(text, end="", file=sys.stderr)
