@@ -20,8 +20,9 @@ from typing import Any, TextIO
 
 from foresail.core import events as ev
 from foresail.core.codec import decode, encode
+from foresail.core.goal import Mode
 from foresail.core.spec import StudySpec
-from foresail.core.words import AttemptId, Config, Mode, TrialId
+from foresail.core.words import AttemptId, Config, TrialId
 from foresail.errors import CallerError
 
 _OWN_COLUMNS = ("config", "step", "value", "seconds")

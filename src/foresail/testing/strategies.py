@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from foresail.core import events as ev
-from foresail.core.goal import Goal
+from foresail.core.goal import Goal, Mode
 from foresail.core.plan import Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.core.view import View, apply
-from foresail.core.words import Act, AttemptId, Label, Mode, Outcome, Status, TrialId, attempt_id
+from foresail.core.words import Act, AttemptId, Label, Outcome, Status, TrialId, attempt_id
 
 _names = st.text(max_size=12)
 _numbers = st.floats()
