@@ -83,6 +83,11 @@ def _write(events: Sequence[Event], form: str, of_trials: bool, stream: TextIO) 
 
 def _write_file(events: Sequence[Event], form: str, of_trials: bool, to: Path) -> None:
     """Written elsewhere, then moved: a file of that name is whole."""
+    if form == "jsonl":
+        from foresail.stores.export import write_jsonl
+
+        write_jsonl(events, to)
+        return
     beside = to.with_name(to.name + ".part")
     with beside.open("w", encoding="utf-8", newline="") as stream:
         _write(events, form, of_trials, stream)

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from foresail.api import display
-from foresail.api.lines import BURST_LINES, LINE_EVERY_S, Lines
+from foresail.api.lines import BEST_EVERY_S, BURST_LINES, LINE_EVERY_S, Lines
 from foresail.api.progress import Progress
 from foresail.api.screen import EVERY_S, MOST_SLOTS, Screen, picture
 from foresail.core import events as ev
@@ -75,11 +75,14 @@ def lines_of(clock: Hand) -> tuple[Feed, list[str]]:
 
 
 def test_the_lines_of_a_small_study() -> None:
-    feed, written = lines_of(Hand())
+    clock = Hand()
+    feed, written = lines_of(clock)
     feed.start(0)
     feed.now_s = 61.0
-    for step, value in ((1, 0.5), (2, 0.4), (3, 0.7)):
+    for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.7)):
         feed.point(0, step, value)
+    clock.s += BEST_EVERY_S
+    feed.watcher(feed.view, ())
     feed.end(0)
     feed.start(1)
     feed.end(1, Status.FAILED, "ValueError: no such file")
@@ -89,12 +92,12 @@ def test_the_lines_of_a_small_study() -> None:
     assert written == [
         "       0.0 s  study 'digits' starts: maximize accuracy to 0.9 within 10 min; 2 slots, pop",
         "   1 min 1 s  best accuracy = 0.5 by trial 0 at step 1 (0.4 to go)",
-        "   1 min 1 s  best accuracy = 0.7 by trial 0 at step 3 (0.2 to go)",
-        "   1 min 1 s  trial 0 completed at step 3, best 0.7",
+        "   1 min 1 s  best accuracy = 0.7 by trial 0 at step 4 (0.2 to go)",
+        "   1 min 1 s  trial 0 completed at step 4, best 0.7",
         "   1 min 1 s  trial 1 failed at step 0: ValueError: no such file [lr=0.1]",
         "   1 min 2 s  stopping: no new starts; what runs saves its state; Ctrl-C again ends it at once",
         "   1 min 2 s  ending (stopped): a person asked to stop",
-        "   1 min 2 s  ended: 2 trials, 3 points, best accuracy = 0.7 by trial 0 at step 3 (0.2 to go)",
+        "   1 min 2 s  ended: 2 trials, 4 points, best accuracy = 0.7 by trial 0 at step 4 (0.2 to go)",
     ]
 
 
@@ -118,7 +121,7 @@ def test_ten_thousand_trials_do_not_flood_a_log() -> None:
         feed.point(trial, 1, trial / 20_000)
         feed.end(trial)
     feed.tell(ev.StudyEnded(at_s=0.0, end="trials", why="all had their turn"))
-    assert len(written) <= 2 * (BURST_LINES + clock.s / LINE_EVERY_S) + 4
+    assert len(written) <= 2 * (BURST_LINES + clock.s / LINE_EVERY_S) + clock.s / BEST_EVERY_S + 4
     assert "and not shown: " in written[-2]
     assert "10000 trials" in written[-1]
 
@@ -161,7 +164,7 @@ def test_the_picture_of_a_running_study() -> None:
         " time   2 min of 10 min, 8 min left; core time 4 min; 2 trials, 2 points",
         "",
         " trial   step   last   best   chance   class           configuration",
-        " ─────────────────────────────────────────────────────────────────────",
+        " ───────────────────────────────────────────────────────────────────",
         "     0   1/10    0.5    0.5     0.50   promising       lr=0.1",
         "     1   1/10   0.25   0.25     0.50   opportunistic   lr=0.1",
         "",

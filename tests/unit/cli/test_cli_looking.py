@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import SPEC, store  # the fixtures' own builders
+from stored_study import SPEC, store
 
 from foresail.core import events as ev
 
@@ -91,6 +91,13 @@ def test_export_of_the_log_reads_back(foresail, storage: Path, events, tmp_path:
     assert foresail("export", storage, "--to", to).code == 0
     read = [codec.decode(line) for line in to.read_text().splitlines()]
     assert [codec.encode(event) for event in read] == [codec.encode(event) for event in events]
+
+
+def test_export_as_a_trace(foresail, storage: Path, tmp_path: Path) -> None:
+    called = foresail("export", storage, "--to", tmp_path / "digits-trace", "--json")
+    assert called.code == 0
+    assert called.json["format"] == "trace"
+    assert json.loads((tmp_path / "digits-trace" / "trace.json").read_text())
 
 
 def test_export_does_not_replace_a_file_unasked(foresail, storage: Path, tmp_path: Path) -> None:
