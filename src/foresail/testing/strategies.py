@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def specs() -> st.SearchStrategy[StudySpec]:
     """Any specification, sensible or not."""
     some = st.none() | _numbers
     goals = st.builds(
-        Goal, _names, st.sampled_from(Mode), target=some, within_s=some, trials=st.none() | _counts, device_s=some
+        Goal, _names, st.sampled_from(get_args(Mode)), target=some, within_s=some, trials=st.none() | _counts, device_s=some
     )
     choices = st.builds(Choice, _names, st.dictionaries(_names, _json, max_size=3))
     entries = st.builds(
@@ -137,7 +137,7 @@ def logs(draw: st.DrawFn, max_events: int = 60) -> list[ev.Event]:
     Steps may have gaps, may be trained again after a crash, and metrics may lack the goal's or be NaN.
     """
     view = View()
-    mode = draw(st.sampled_from(Mode))
+    mode = draw(st.sampled_from(get_args(Mode)))
     log: list[ev.Event] = []
 
     def happen(event: ev.Event) -> None:
