@@ -35,9 +35,8 @@ _verdicts = st.builds(
 def specs() -> st.SearchStrategy[StudySpec]:
     """Any specification, sensible or not."""
     some = st.none() | _numbers
-    goals = st.builds(
-        Goal, _names, st.sampled_from(get_args(Mode)), target=some, within_s=some, trials=st.none() | _counts, device_s=some
-    )
+    modes = st.sampled_from(get_args(Mode))
+    goals = st.builds(Goal, _names, modes, target=some, within_s=some, trials=st.none() | _counts, device_s=some)
     choices = st.builds(Choice, _names, st.dictionaries(_names, _json, max_size=3))
     entries = st.builds(
         Entry,
