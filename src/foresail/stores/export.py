@@ -21,7 +21,7 @@ from typing import Any, TextIO
 from foresail.core import events as ev
 from foresail.core.codec import decode, encode
 from foresail.core.spec import StudySpec
-from foresail.core.words import AttemptId, Config, Mode, TrialId
+from foresail.core.words import AttemptId, Config, TrialId
 from foresail.errors import CallerError
 
 _OWN_COLUMNS = ("config", "step", "value", "seconds")
@@ -188,13 +188,13 @@ def _knob(knob: Any, configs: Sequence[Config], name: str) -> dict[str, Any]:
     if kind != "categorical":
         return {"type": kind, **{part: form[part] for part in ("low", "high", "log", "choices") if part in form}}
     seen = {repr(config[name]): config[name] for config in configs if config.get(name) is not None}
-    choices = form.get("choices") or ([False, True] if form.get("type") == "flag" else list(seen.values()))
+    choices = form.get("options") or ([False, True] if form.get("type") == "flag" else list(seen.values()))
     return {"type": kind, "choices": list(choices)}
 
 
 def _targets(spec: StudySpec, curves: Sequence[dict[int, _Point]]) -> dict[str, float]:
     """`best`, and what a tenth and a hundredth of all configurations reach; `goal` where the study had a target."""
-    sign = 1.0 if spec.goal.mode is Mode.MAX else -1.0
+    sign = 1.0 if spec.goal.mode == "max" else -1.0
     finite = ([sign * p.value for p in curve.values() if math.isfinite(p.value)] for curve in curves)
     bests = sorted((max(values, default=-math.inf) for values in finite), reverse=True)
     ranks = {"best": 1, "top10pct": math.ceil(len(bests) / 10), "top1pct": math.ceil(len(bests) / 100)}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from foresail.core import events as ev
-from foresail.core.goal import Goal
+from foresail.core.goal import Goal, Mode
 from foresail.core.plan import Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.core.view import View, apply
-from foresail.core.words import Act, AttemptId, Label, Mode, Outcome, Status, TrialId, attempt_id
+from foresail.core.words import Act, AttemptId, Label, Outcome, Status, TrialId, attempt_id
 
 _names = st.text(max_size=12)
 _numbers = st.floats()
@@ -36,9 +36,8 @@ _verdicts = st.builds(
 def specs() -> st.SearchStrategy[StudySpec]:
     """Any specification, sensible or not."""
     some = st.none() | _numbers
-    goals = st.builds(
-        Goal, _names, st.sampled_from(Mode), target=some, within_s=some, trials=st.none() | _counts, device_s=some
-    )
+    modes = st.sampled_from(get_args(Mode))
+    goals = st.builds(Goal, _names, modes, target=some, within_s=some, trials=st.none() | _counts, device_s=some)
     choices = st.builds(Choice, _names, st.dictionaries(_names, _json, max_size=3))
     entries = st.builds(
         Entry,
@@ -151,7 +150,7 @@ def _log(moves: int, seed: int) -> list[ev.Event]:
         apply(view, event)
         log.append(event)
 
-    spec = StudySpec("log", {}, Goal("m", rng.choice(list(Mode))), max_steps=rng.choice([None, 20]))
+    spec = StudySpec("log", {}, Goal("m", rng.choice(get_args(Mode))), max_steps=rng.choice([None, 20]))
     happen(ev.StudyCreated(at_s=0.0, spec=spec))
     happen(ev.DriverStarted(at_s=0.0, cores=tuple(range(rng.randint(1, 3)))))
     for _ in range(moves):

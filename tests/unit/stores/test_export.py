@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foresail.core import events as ev
-from foresail.core.goal import Goal
+from foresail.core.goal import Goal, Mode
 from foresail.core.spec import StudySpec
 from foresail.core.view import fold
-from foresail.core.words import AttemptId, Mode, Outcome, TrialId
+from foresail.core.words import AttemptId, Outcome, TrialId
 from foresail.errors import CallerError
 from foresail.stores.export import read_jsonl, write_jsonl, write_trace
 from foresail.testing.strategies import events, logs
@@ -32,7 +32,7 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def study(mode: Mode = Mode.MAX, target: float | None = None) -> list[ev.Event]:
+def study(mode: Mode = "max", target: float | None = None) -> list[ev.Event]:
     return [
         ev.StudyCreated(at_s=0.0, spec=StudySpec("s", SPACE, Goal("acc", mode, target=target))),
         ev.DriverStarted(at_s=0.0, cores=(0,)),
@@ -93,7 +93,7 @@ def test_a_trace_has_configurations_and_curves(tmp_path: Path) -> None:
     assert about["targets"] == {"best": 0.75, "top10pct": 0.75, "top1pct": 0.75, "goal": 0.9}
 
 
-@pytest.mark.parametrize(("mode", "best", "tenth"), [(Mode.MAX, 29.0, 27.0), (Mode.MIN, 0.0, 2.0)])
+@pytest.mark.parametrize(("mode", "best", "tenth"), [("max", 29.0, 27.0), ("min", 0.0, 2.0)])
 def test_targets_are_what_shares_of_the_configurations_reach(
     tmp_path: Path, mode: Mode, best: float, tenth: float
 ) -> None:
