@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from foresail.core import events as ev
 from foresail.core.goal import Mode
@@ -46,7 +47,7 @@ class Ladder:
     rungs: list[Rung] = field(default_factory=list)
     stage: dict[TrialId, int] = field(default_factory=dict)
     reached: dict[TrialId, list[tuple[float, TrialId]]] = field(default_factory=dict)
-    interrupted: dict[TrialId, None] = field(default_factory=dict)
+    interrupted: dict[TrialId, None] = field(default_factory=dict)  # may go on to their rung, and hold nothing
 
     def rung(self, number: int) -> Rung:
         while len(self.rungs) <= number:
@@ -58,8 +59,8 @@ class Ladder:
         entries = self.reached.setdefault(trial.id, [])
         while trial.last_step >= self.rung(len(entries)).step:
             rung = self.rung(len(entries))
-            value = trial.best_until(rung.step, mode)
-            loss = math.inf if value is None else -value if mode == "max" else value
+            value = trial.value_at(rung.step)
+            loss = math.inf if not math.isfinite(value) else -value if mode == "max" else value
             entry = (loss, trial.id)
             entries.append(entry)
             insort(rung.arrived, entry)
@@ -119,6 +120,8 @@ class Asha:
                 for verdict in verdicts:
                     if verdict.act is Act.RUN:
                         index.go_on(verdict.trial, verdict.stage)
+                        if view.trials[verdict.trial].attempt is None:
+                            index.interrupted[verdict.trial] = None
             case ev.AttemptEnded(attempt=attempt):
                 trial = view.trials[trial_of(attempt)]
                 if trial.ended is None and not self._at_rung(index, trial):
@@ -136,18 +139,17 @@ class Asha:
         climbing = [t for t in running if not self._at_rung(index, t)]
         standing = [t for t in running if self._at_rung(index, t)]
         verdicts = [self._climb(index, view, t) for t in climbing]
-        free = view.slots - len(climbing)
+        owed = list(islice(index.interrupted, max(0, view.slots - len(climbing))))
+        verdicts += (self._climb(index, view, view.trials[trial]) for trial in owed)
+        free = view.slots - len(verdicts)
         if self.pause:
             verdicts += self._promote(index, view, free, standing)
             verdicts += self._pause(index, standing, {v.trial for v in verdicts})
         else:
             verdicts += (self._go_or_end(index, view, t) for t in standing)
         free = view.slots - sum(v.act is Act.RUN for v in verdicts)
-        taken = {v.trial for v in verdicts}
-        for trial in self._unfinished(index, view, taken):
-            if free <= 0:
-                break
-            verdicts.append(self._climb(index, view, trial))
+        for trial in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
+            verdicts.append(self._climb(index, view, view.trials[trial]))
             free -= 1
         return Plan(tuple(verdicts), open=max(0, free))
 
@@ -155,14 +157,6 @@ class Asha:
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:
             return False  # at its end: it leaves by itself
         return len(index.reached.get(trial.id, ())) > index.stage.get(trial.id, 0)
-
-    def _unfinished(self, index: Ladder, view: View, taken: set[TrialId]) -> Iterator[Trial]:
-        """Interrupted on the way to a rung, then not started yet."""
-        for trial in index.interrupted:
-            if trial not in taken:
-                yield view.trials[trial]
-        for trial in view.waiting:
-            yield view.trials[trial]
 
     def _run(self, view: View, trial: TrialId, rule: Rule, numbers: dict[str, float], stage: int) -> Verdict:
         return Verdict(trial, Act.RUN, Reason(rule, numbers), view.spec.resources.cores_per_trial, stage=stage)

@@ -113,6 +113,8 @@ def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) ->
         seed=view.spec.seed,
         workers=view.slots,
         targets=watch.reached,
+        targets_at=dict(trace.targets),
+        median=trace.median,
         regret=tuple(watch.improvements),
         total_s=view.now_s,
         budget_s=view.spec.goal.within_s,
