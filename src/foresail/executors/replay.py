@@ -17,11 +17,15 @@ from foresail.core.words import AttemptId, Config, Outcome, TrialId
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one configuration does: values of the goal's metric at `steps`, `seconds` of training up to each."""
+    """What one configuration does: values of the goal's metric at `steps`, `seconds` of training up to each.
+
+    `max_steps`: what the training code would say at its start of how long it is; None if it says nothing.
+    """
 
     steps: Sequence[int]
     values: Sequence[float]
     seconds: Sequence[float]
+    max_steps: int | None = None
 
 
 class VirtualClock:
@@ -122,14 +126,15 @@ class ReplayExecutor:
         delay_s = self.start_s + (self.restart_s if launch.number > 1 else 0.0)
         self._playing[launch.attempt] = Playing(launch, recording, at, self.clock.s + delay_s - done_s)
         self._answers.append(ev.AttemptStarted(at_s=self.clock.s, attempt=launch.attempt))
-        if launch.number == 1 and recording.steps:
-            horizon = ev.HorizonDeclared(at_s=self.clock.s, attempt=launch.attempt, max_steps=recording.steps[-1])
+        if launch.number == 1 and recording.max_steps is not None:
+            horizon = ev.HorizonDeclared(at_s=self.clock.s, attempt=launch.attempt, max_steps=recording.max_steps)
             self._answers.append(horizon)
         self._schedule(self._playing[launch.attempt])
 
     def _schedule(self, playing: Playing) -> None:
         recording, at = playing.recording, playing.at
         at_s = playing.clock_offset_s + recording.seconds[at] if at < len(recording.steps) else self.clock.s
+        at_s = max(at_s, self.clock.s)  # sums of seconds round; time does not fall
         self._order += 1
         heapq.heappush(self._queue, (at_s, self._order, playing.launch.attempt))
 

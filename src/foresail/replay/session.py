@@ -13,6 +13,7 @@ from foresail.driver.loop import Driver
 from foresail.engine.controller import Controller
 from foresail.errors import CallerError, nearest
 from foresail.executors.replay import ReplayExecutor, VirtualClock
+from foresail.policies.oracle import Oracle
 from foresail.policies.policy import AnyPolicy
 from foresail.policies.registry import make
 from foresail.ports import Store
@@ -20,6 +21,8 @@ from foresail.replay.record import Record, Watch
 from foresail.replay.table import search_of
 from foresail.replay.trace import Trace
 from foresail.search.proposals import Proposals
+
+ORACLE = "oracle"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -80,11 +83,14 @@ def study_of(trace: Trace, contender: Contender, seed: int, setting: Setting) ->
         policy=Choice(contender.policy, contender.options),
         search=Choice(contender.search),
         resources=Resources(workers=setting.workers),
+        max_steps=trace.max_steps,
     )
 
 
 def policy_of(trace: Trace, contender: Contender) -> AnyPolicy:
     """The policy; the oracle is shown the curves."""
+    if contender.policy == ORACLE:
+        return Oracle(trace.record)
     return make(Choice(contender.policy, contender.options))
 
 
