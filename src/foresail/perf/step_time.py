@@ -1,0 +1,149 @@
+"""Seconds of one optimizer step, from a job, a system configuration, a device and named parameters.
+
+    step = straggler x [ (m + pp - 2) micro + (micro^g + sync^g)^(1/g) + update + fixed ]
+    micro = (work^q + launches^q)^(1/q) + head + tensor-parallel collectives + fixed per micro-batch
+
+with m micro-batches. Pipelines follow Narayanan et al. (SC 2021, section 2.2: m + pp - 1 slots), collectives
+the alpha-beta model of ring algorithms (Thakur et al. 2005), g is the overlap of Qiao et al. (OSDI 2021,
+eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a CPU the
+work is shared by threads with a serial part and a memory wall (`threads.py`).
+
+Shapes: N rows; parameters are [P] or [..., P] for a value per row and draw; results [..., N].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foresail.perf.parameters import COUNT, INDEX
+from foresail.perf.rows import Floats, Rows
+from foresail.perf.threads import useful_cores
+
+_REPLICATED = 10.0 / 34.0
+"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq. 2)."""
+
+
+class Parts(NamedTuple):
+    """Where the seconds of a step go; each [..., N]. `total` is not their sum: some overlap."""
+
+    micro: Floats
+    sync: Floats
+    update: Floats
+    total: Floats
+
+
+def _stage_frac(rows: Rows) -> Floats:
+    """The part of the blocks in the fullest pipeline stage."""
+    blocks = np.where(rows.layers > 0, rows.layers, rows.pp)
+    return np.ceil(blocks / rows.pp) / blocks
+
+
+def _work_s(rows: Rows, p: _Values) -> Floats:
+    """Seconds of the blocks' own work on one micro-batch in one stage."""
+    passes = 3.0 + np.where(rows.recompute >= 1, 1.0, 0.2 * rows.recompute)
+    stage = _stage_frac(rows)
+    rate = rows.peak_flop_per_s * p["gemm_eff"]
+    flop = rows.gemm_flop * rows.micro_batch / rows.tp * p["compute_scale"]
+    kernels = rows.kernels * p["kernel_scale"]
+    cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
+    traffic = rows.traffic_bytes * rows.micro_batch * cut * p["compute_scale"]
+    products = (flop + kernels * p["gemm_half"]) / rate
+    memory = traffic * (rows.element_bytes / 2) / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+    launches = kernels * p["launch"]
+    on_device = ((products + memory) ** p["knee"] + launches ** p["knee"]) ** (1 / p["knee"])
+    if not rows.on_cpu.any():
+        return passes * stage * on_device
+    cores = useful_cores(
+        rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"]
+    )
+    joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
+    on_cores = flop / rate / cores + launches + joins
+    return passes * stage * np.where(rows.on_cpu, on_cores, on_device)
+
+
+def _micro_s(rows: Rows, p: _Values) -> Floats:
+    """Seconds of one micro-batch in the slowest stage, forward and backward."""
+    rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
+    head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
+    collectives = rows.layers * _stage_frac(rows) * (4.0 + 2.0 * (rows.recompute >= 1))
+    volume = 2.0 * (rows.tp - 1) / rows.tp * rows.boundary_bytes * rows.micro_batch
+    crosses = rows.tp > rows.per_node
+    link = np.where(
+        crosses, rows.network_bytes_per_s * p["sync_network_eff"], rows.link_bytes_per_s * p["tp_link_eff"]
+    )
+    one = p["tp_latency"] + p["tp_latency_step"] * (rows.tp - 1) + volume / link
+    tensor = np.where(rows.tp > 1, collectives * one, 0.0)
+    handover = np.where(rows.pp > 1, p["boundary"] + rows.boundary_bytes * rows.micro_batch / link, 0.0)
+    return _work_s(rows, p) + head + tensor + handover + p["per_micro_batch"]
+
+
+def _sync_s(rows: Rows, p: _Values) -> Floats:
+    """Seconds of the data-parallel exchange of one step (of one micro-batch under full sharding)."""
+    full = rows.stage >= 3
+    volumes = np.where(full, 3.0, 2.0)
+    held = rows.params * _stage_frac(rows) / rows.tp
+    sent = volumes * (rows.dp - 1) / rows.dp * held * rows.element_bytes
+    link = np.where(
+        rows.nodes > 1,
+        rows.network_bytes_per_s * p["sync_network_eff"],
+        rows.link_bytes_per_s * p["sync_link_eff"],
+    )
+    latency = p["sync_latency"] + p["sync_latency_step"] * (rows.dp - 1)
+    return np.where(rows.dp > 1, (sent / link + latency) * p["sync_scale"], 1e-9)
+
+
+def parts(theta: Floats, rows: Rows) -> Parts:
+    """Where the seconds of a step go, at log-parameters `theta` ([P] or [..., N, P])."""
+    p = _Values(theta)
+    micro, sync = _micro_s(rows, p), _sync_s(rows, p)
+    power = 1.0 + p["overlap"]
+    joined = (micro**power + sync**power) ** (1 / power)
+    full = rows.stage >= 3
+    slots = rows.accumulation + rows.pp - 1
+    busy = np.where(full, slots * joined, (slots - 1) * micro + joined)
+    shared = np.where(rows.stage >= 1, rows.dp, 1.0)
+    bandwidth = rows.bandwidth_bytes_per_s * p["memory_eff"]
+    update = p["optimizer"] * rows.params * _stage_frac(rows) / rows.tp / shared / bandwidth
+    devices = rows.dp * rows.tp * rows.pp
+    slower = 1.0 + p["straggler"] * np.log2(devices)
+    total = (busy + update + p["fixed"]) * slower * p["total_scale"]
+    return Parts(micro, sync, update, _with_input(total, rows))
+
+
+def _with_input(total: Floats, rows: Rows) -> Floats:
+    """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
+    if not rows.input_s.any():
+        return total
+    loading = rows.input_s * rows.micro_batch * rows.accumulation
+    beside = np.maximum(total, loading / np.maximum(rows.loader_workers, 1.0))
+    return np.where(rows.loader_workers > 0, beside, total + loading)
+
+
+def log_step_s(theta: Floats, rows: Rows) -> Floats:
+    """Log of the seconds of a step, [..., N]."""
+    return np.log(parts(theta, rows).total)
+
+
+def gradient(theta: Floats, rows: Rows) -> tuple[Floats, Floats]:
+    """`log_step_s` [N] and its derivative [N, P] by each log-parameter, by forward differences.
+
+    `theta` is [P], or [N, P] where rows have their own parameters.
+    """
+    width = 1e-5
+    moved = np.broadcast_to(theta, (len(rows), COUNT))[None] + np.zeros((COUNT + 1, 1, 1))
+    moved[np.arange(COUNT), :, np.arange(COUNT)] += width
+    values = log_step_s(moved, rows)
+    return values[-1], ((values[:-1] - values[-1]) / width).T
+
+
+class _Values:
+    """Parameters by name, out of the log."""
+
+    def __init__(self, theta: Floats) -> None:
+        self._exp = np.exp(theta)
+
+    def __getitem__(self, name: str) -> Floats:
+        found: Floats = self._exp[..., INDEX[name]]
+        return found
