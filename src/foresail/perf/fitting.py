@@ -1,63 +1,65 @@
 """Fit the step-time model to measured steps, and predict.
 
-`fit` finds the parameters that are most probable given the measurements (robust least squares in log time
-around the prior, levels for stack, device and job), then takes the model as linear there: with the residual
-processes the log step times of all runs, measured or not, are one Gaussian (Laplace's approximation plus
-`residual.py`). `predict` conditions it on the measurements. What the data cannot identify stays at the prior.
+Every run has log-parameters of its own, which are jointly normal over runs (`residual.py`): what all share,
+what a device adds, what a job adds, and smooth residuals. `fit` finds the most probable ones given the
+measured log times, by Gauss-Newton steps in the space of runs: take the model as linear, solve the normal
+equations of N runs, move. At the end that linear model is Laplace's approximation, which `predict` conditions
+on. Noise is Student-t: a run that the others contradict loses weight. What the data cannot identify stays at
+the prior.
 
-A history (`prior=`) is the fit of other jobs; it brings what it learned of hardware and of residuals.
-Shapes: N rows, P parameters.
+A history (`prior=`) is the fit of other jobs. It stays linear where it was fitted, so that a new job's few
+measurements cost little. Shapes: N runs, M of the history, P parameters.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.errors import CallerError
-from foresail.perf import parameters, residual
-from foresail.perf.rows import Bools, Floats, Ints, Rows, join
+from foresail.perf import parameters
+from foresail.perf.residual import Kinship, variance
+from foresail.perf.rows import Floats, Rows, join
 from foresail.perf.step_time import gradient, log_step_s
 
 _NOISE_SD = 0.015
 """Floor of the relative error of a measured step (median of a few steps)."""
 _DEGREES = 4.0
-"""Of freedom of the Student-t noise: an outlier of 4 sd weighs a quarter."""
-_SOFT = 2.0
-"""Deviations beyond this many sd pull linearly (soft L1)."""
+"""Of freedom of the Student-t noise: a deviation of 4 sd counts as one of 2."""
+_ROUNDS, _CLOSE = 30, 2e-3
+_REACH = 1.5
+"""The farthest that a log-parameter moves in one step: the model is nearly linear within it."""
+_AMPLITUDES = (0.5, 0.7, 1.0, 1.4, 2.0)
+_ENOUGH = 12
+"""Measured runs from which the reach of residuals is learned."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fit:
-    """What measurements taught. `theta` [N, P] are the measured runs' log-parameters."""
+    """What measurements taught: the measured runs, and the linear model around their log-parameters.
+
+    `slopes` [N, P] are gradients there, `surprise` [N] what was measured less what the prior expected,
+    `factor` [N, N] the Cholesky factor of its covariance, `weights` [N] the solution.
+    """
 
     rows: Rows
-    log_s: Floats
-    theta: Floats
     slopes: Floats
-    noise_var: Floats
+    surprise: Floats
     factor: Floats
     weights: Floats
-    stack: Floats
-    stack_var: Floats
-    of_device: dict[int, Floats]
-    of_job: dict[int, Floats]
+    amplitude: float
 
-    def theta_of(self, rows: Rows) -> Floats:
-        """[N, P] log-parameters at which runs are predicted: their job's, else their device's, else all's."""
-        out = np.broadcast_to(self.stack, (len(rows), parameters.COUNT)).copy()
-        for table, ids in ((self.of_device, rows.device_id), (self.of_job, rows.job_id)):
-            for key, values in table.items():
-                out[ids == key] = values
-        return out
+    def theta(self, rows: Rows) -> Floats:
+        """[N, P] the most probable log-parameters of runs, measured or not."""
+        kin = Kinship(rows, self.rows, amplitude=self.amplitude)
+        return parameters.MEDIAN_LOG + kin.moved(self.slopes, self.weights)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prediction:
-    """Log of the seconds of a step: its mean [N] and standard deviation [N]."""
+    """Log of the seconds of a step: its median [N] and standard deviation [N]."""
 
     log_s: Floats
     log_sd: Floats
@@ -93,9 +95,7 @@ def checked_seconds(seconds: ArrayLike, rows: Rows) -> Floats:
     return values
 
 
-def fit(
-    rows: Rows, seconds: ArrayLike, *, prior: Fit | None = None, noise_sd: float = _NOISE_SD
-) -> Fit:
+def fit(rows: Rows, seconds: ArrayLike, *, prior: Fit | None = None, noise_sd: float = _NOISE_SD) -> Fit:
     """Learn from measured steps (N seconds), on top of what other jobs taught.
 
     `noise_sd` is the relative error of one measurement.
@@ -104,34 +104,125 @@ def fit(
         CallerError: see `checked_seconds`.
     """
     log_s = np.log(checked_seconds(seconds, rows))
-    levels = _Levels.of(rows, prior)
-    theta, of_device, of_job, stack, stack_var = _most_probable(levels, rows, log_s, noise_sd)
-    _, slopes = gradient(theta, rows)
-    noise = np.full(len(rows), noise_sd**2)
     if prior is not None:
-        rows = join(prior.rows, rows)
-        log_s, theta = np.r_[prior.log_s, log_s], np.r_[prior.theta, theta]
-        slopes, noise = np.r_[prior.slopes, slopes], np.r_[prior.noise_var, noise]
-        of_device, of_job = prior.of_device | of_device, prior.of_job | of_job
-    factor, weights, noise = _condition(rows, log_s, theta, slopes, noise)
-    return Fit(rows, log_s, theta, slopes, noise, factor, weights, stack, stack_var, of_device, of_job)
+        return _Problem(rows, log_s, noise_sd, prior.amplitude, prior).solved()
+    first = _Problem(rows, log_s, noise_sd, 1.0, None).solved()
+    if len(rows) < _ENOUGH:
+        return first
+    amplitude = max(_AMPLITUDES, key=lambda one: _evidence(first, noise_sd, one))
+    return first if amplitude == 1.0 else _Problem(rows, log_s, noise_sd, amplitude, None).solved()
 
 
-def predict(model: Fit, rows: Rows) -> Prediction:
-    """Log step times of runs, measured or not."""
-    theta = model.theta_of(rows)
+def predict(model: Fit | None, rows: Rows) -> Prediction:
+    """Log step times of runs, measured or not; `None` is what is expected before any measurement."""
+    if model is None:
+        values, slopes = gradient(parameters.MEDIAN_LOG, rows)
+        return Prediction(values, np.sqrt(variance(rows, slopes) + _NOISE_SD**2))
+    kin = Kinship(rows, model.rows, amplitude=model.amplitude)
+    theta = parameters.MEDIAN_LOG + kin.moved(model.slopes, model.weights)
     values, slopes = gradient(theta, rows)
-    cross = residual.covariance(rows, slopes, model.rows, model.slopes)
-    mean = values + ((parameters.MEDIAN_LOG - theta) * slopes).sum(1) + cross @ model.weights
-    shrunk = _forward(model.factor, cross.T)
-    var = residual.variance(rows, slopes) - (shrunk**2).sum(0)
-    return Prediction(mean, np.sqrt(np.maximum(var, 0.0) + _NOISE_SD**2))
+    known = _forward(model.factor, kin.covariance(slopes, model.slopes).T)
+    var = variance(rows, slopes, amplitude=model.amplitude) - (known**2).sum(0)
+    return Prediction(values, np.sqrt(np.maximum(var, 0.0) + _NOISE_SD**2))
 
 
-def prior_prediction(rows: Rows) -> Prediction:
-    """What is expected before any measurement anywhere."""
-    values, slopes = gradient(parameters.MEDIAN_LOG, rows)
-    return Prediction(values, np.sqrt(residual.variance(rows, slopes) + _NOISE_SD**2))
+def joint_covariance(model: Fit | None, rows: Rows) -> Floats:
+    """[N, N] covariance of the log step times of runs, given what was measured."""
+    if model is None:
+        _, slopes = gradient(parameters.MEDIAN_LOG, rows)
+        return Kinship(rows, rows).covariance(slopes, slopes)
+    kin = Kinship(rows, model.rows, amplitude=model.amplitude)
+    _, slopes = gradient(parameters.MEDIAN_LOG + kin.moved(model.slopes, model.weights), rows)
+    known = _forward(model.factor, kin.covariance(slopes, model.slopes).T)
+    among = Kinship(rows, rows, amplitude=model.amplitude).covariance(slopes, slopes)
+    return among - known.T @ known
+
+
+class _Problem:
+    """One fit in progress: the fixed things of its iterations."""
+
+    def __init__(
+        self, rows: Rows, log_s: Floats, noise_sd: float, amplitude: float, prior: Fit | None
+    ) -> None:
+        self.rows, self.log_s, self.amplitude, self.prior = rows, log_s, amplitude, prior
+        self.noise = np.full(len(rows), noise_sd**2)
+        self.kin = Kinship(rows, rows, amplitude=amplitude)
+        if prior is not None:
+            self.to_prior = Kinship(rows, prior.rows, amplitude=amplitude)
+            self.prior_white = _forward(prior.factor, prior.surprise)
+
+    def start(self) -> Floats:
+        """[N, P] where to begin: the history's view; a job without features at the scale of its times."""
+        if self.prior is None:
+            theta = np.broadcast_to(parameters.MEDIAN_LOG, (len(self.rows), parameters.COUNT)).copy()
+        else:
+            theta = self.prior.theta(self.rows)
+        off = self.log_s - log_step_s(theta, self.rows)
+        for job in np.unique(self.rows.job_id[~self.rows.known]):
+            mask = self.rows.job_id == job
+            theta[np.ix_(mask, _SIZES)] += np.median(off[mask])
+        return theta
+
+    def solved(self) -> Fit:
+        """The most probable log-parameters, and the linear model there."""
+        theta, noise = self.start(), self.noise
+        for turn in range(_ROUNDS):
+            values, slopes = gradient(theta, self.rows)
+            surprise = self.log_s - values + ((theta - parameters.MEDIAN_LOG) * slopes).sum(1)
+            model, left_out = self._conditioned(slopes, surprise, noise)
+            noise = self.noise * np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
+            step = self._moved(model) + parameters.MEDIAN_LOG - theta
+            far = float(np.abs(step).max())
+            if far < _CLOSE:
+                break
+            theta = theta + step * min(1.0, _REACH / far) * (1.0 if turn < _ROUNDS // 2 else 0.5)
+        return model
+
+    def _moved(self, model: Fit) -> Floats:
+        """[N, P] posterior mean of the measured runs' log-parameters, less the prior's."""
+        count = len(self.rows)
+        own = self.kin.moved(model.slopes[-count:], model.weights[-count:])
+        if self.prior is None:
+            return own
+        return own + self.to_prior.moved(self.prior.slopes, model.weights[:-count])
+
+    def _conditioned(self, slopes: Floats, surprise: Floats, noise: Floats) -> tuple[Fit, Floats]:
+        """The linear model at these slopes, and each new run's squared deviation from what the rest says."""
+        among = self.kin.covariance(slopes, slopes) + np.diag(noise)
+        if self.prior is None:
+            factor = np.linalg.cholesky(among)
+            white = _forward(factor, surprise)
+            weights = _backward(factor, white)
+            left_out = weights**2 / _inverse_diagonal(factor)
+            return Fit(self.rows, slopes, surprise, factor, weights, self.amplitude), left_out
+        prior = self.prior
+        lower = _forward(prior.factor, self.to_prior.covariance(slopes, prior.slopes).T)
+        corner = np.linalg.cholesky(among - lower.T @ lower)
+        white = _forward(corner, surprise - lower.T @ self.prior_white)
+        new = _backward(corner, white)
+        old = _backward(prior.factor, self.prior_white - lower @ new)
+        factor = np.block([[prior.factor, np.zeros((len(prior.rows), len(slopes)))], [lower.T, corner]])
+        model = Fit(
+            join(prior.rows, self.rows),
+            np.r_[prior.slopes, slopes],
+            np.r_[prior.surprise, surprise],
+            factor,
+            np.r_[old, new],
+            self.amplitude,
+        )
+        return model, new**2 / _inverse_diagonal(corner)
+
+
+_SIZES = [parameters.INDEX[name] for name in ("compute_scale", "kernel_scale", "sync_scale")]
+
+
+def _evidence(model: Fit, noise_sd: float, amplitude: float) -> float:
+    """Log marginal likelihood of a history at an amplitude of residuals, around one linear model."""
+    kin = Kinship(model.rows, model.rows, amplitude=amplitude)
+    kernel = kin.covariance(model.slopes, model.slopes) + noise_sd**2 * np.eye(len(model.rows))
+    factor = np.linalg.cholesky(kernel)
+    white = _forward(factor, model.surprise)
+    return float(-0.5 * white @ white - np.log(np.diag(factor)).sum())
 
 
 def _forward(factor: Floats, right: Floats) -> Floats:
@@ -141,129 +232,13 @@ def _forward(factor: Floats, right: Floats) -> Floats:
     return out
 
 
-def _condition(
-    rows: Rows, log_s: Floats, theta: Floats, slopes: Floats, noise: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Cholesky factor [N, N], weights [N], and the noise with outliers' inflated (Student-t, two rounds)."""
-    from scipy.linalg import cho_solve
+def _backward(factor: Floats, right: Floats) -> Floats:
+    from scipy.linalg import solve_triangular
 
-    kernel = residual.covariance(rows, slopes, rows, slopes)
-    surprise = log_s - log_step_s(theta, rows) - ((parameters.MEDIAN_LOG - theta) * slopes).sum(1)
-    inflated = noise.copy()
-    for last in (False, True):
-        factor = np.linalg.cholesky(kernel + np.diag(inflated))
-        weights: Floats = cho_solve((factor, True), surprise, check_finite=False)
-        if last:
-            break
-        own = (_forward(factor, np.eye(len(rows))) ** 2).sum(0)
-        left_out = weights**2 / own
-        inflated = noise * np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
-    return factor, weights, inflated
+    out: Floats = solve_triangular(factor, right, lower=True, trans=1, check_finite=False)
+    return out
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Levels:
-    """Which deviations are free, for each group of runs: a design for the whitened unknowns.
-
-    Columns: parameter, deviation (sd) and the mask of rows that it moves.
-    """
-
-    mean: Floats
-    column: Ints
-    sd: Floats
-    mask: Bools
-    devices: tuple[int, ...]
-    jobs: tuple[int, ...]
-    owner: tuple[tuple[str, int], ...]
-
-    @staticmethod
-    def of(rows: Rows, prior: Fit | None) -> _Levels:
-        devices = tuple(int(d) for d in np.unique(rows.device_id))
-        jobs = tuple(int(j) for j in np.unique(rows.job_id))
-        mean = parameters.MEDIAN_LOG if prior is None else prior.stack
-        base = np.broadcast_to(mean, (len(rows), parameters.COUNT)).copy()
-        groups: list[tuple[str, int, Bools, Floats]] = []
-        var = parameters.STACK_VAR if prior is None else prior.stack_var
-        groups.append(("stack", 0, np.ones(len(rows), bool), var))
-        for d in devices:
-            mask = rows.device_id == d
-            known = prior is not None and d in prior.of_device
-            if prior is not None and known:
-                base[mask] = prior.of_device[d]
-            groups.append(("device", d, mask, parameters.DEVICE_VAR * (0.25 if known else 1.0)))
-        for j in jobs:
-            mask = rows.job_id == j
-            var = parameters.JOB_VAR if rows.known[mask].all() else parameters.BLIND_VAR
-            groups.append(("job", j, mask, var))
-        return _Levels._stacked(base, groups, devices, jobs)
-
-    @staticmethod
-    def _stacked(
-        base: Floats, groups: list[tuple[str, int, Bools, Floats]], devices: tuple[int, ...], jobs: tuple[int, ...]
-    ) -> _Levels:
-        column, sd, mask, owner = [], [], [], []
-        for kind, key, rows_of_it, var in groups:
-            for p in np.flatnonzero(var):
-                column.append(p)
-                sd.append(math.sqrt(var[p]))
-                mask.append(rows_of_it)
-                owner.append((kind, key))
-        return _Levels(
-            base, np.array(column), np.array(sd), np.array(mask), devices, jobs, tuple(owner)
-        )
-
-    def theta(self, z: Floats, *, kinds: tuple[str, ...] = ("stack", "device", "job")) -> Floats:
-        """[N, P] log-parameters of the runs at whitened deviations z, counting only some levels."""
-        out = self.mean.copy()
-        counted = np.array([kind in kinds for kind, _ in self.owner])
-        moves = self.mask * (z * self.sd * counted)[:, None]
-        for p in np.unique(self.column):
-            out[:, p] += moves[self.column == p].sum(0)
-        return out
-
-
-def _most_probable(
-    levels: _Levels, rows: Rows, log_s: Floats, noise_sd: float
-) -> tuple[Floats, dict[int, Floats], dict[int, Floats], Floats, Floats]:
-    """Log-parameters of the runs [N, P], by device, by job, the stack's, and the stack's variance."""
-    from scipy.optimize import least_squares
-
-    spread = math.hypot(noise_sd, 0.08)  # what residuals leave: the sd of a whole configuration's deviation
-    count = len(levels.sd)
-
-    def misfit(z: Floats) -> Floats:
-        return np.r_[(log_step_s(levels.theta(z), rows) - log_s) / spread, z]
-
-    def slopes(z: Floats) -> Floats:
-        _, by_parameter = gradient(levels.theta(z), rows)
-        moved = by_parameter[:, levels.column] * levels.mask.T * levels.sd
-        return np.r_[moved / spread, np.eye(count)]
-
-    start = _start(levels, rows, log_s)
-    found = least_squares(misfit, start, slopes, loss="soft_l1", f_scale=_SOFT, max_nfev=60, method="trf")
-    z = found.x
-    theta = levels.theta(z)
-    curvature = slopes(z)
-    var = np.linalg.inv(curvature.T @ curvature)[np.arange(count), np.arange(count)]
-    stack_theta = levels.theta(z, kinds=("stack",))
-    device_theta = levels.theta(z, kinds=("stack", "device"))
-    of_device = {d: device_theta[np.argmax(rows.device_id == d)] for d in levels.devices}
-    of_job = {j: theta[np.argmax(rows.job_id == j)] for j in levels.jobs}
-    stack_var = np.zeros(parameters.COUNT)
-    is_stack = np.array([kind == "stack" for kind, _ in levels.owner])
-    stack_var[levels.column[is_stack]] = levels.sd[is_stack] ** 2 * var[is_stack]
-    return theta, of_device, of_job, stack_theta[0], stack_var
-
-
-def _start(levels: _Levels, rows: Rows, log_s: Floats) -> Floats:
-    """Whitened deviations to start from: a job without features begins at the scale of its own times."""
-    z = np.zeros(len(levels.sd))
-    guess = log_step_s(levels.theta(z), rows)
-    for i, (kind, key) in enumerate(levels.owner):
-        if kind == "job" and levels.sd[i] >= 1.0 and parameters.NAMES[levels.column[i]] in _SIZES:
-            mask = rows.job_id == key
-            z[i] = np.median(log_s[mask] - guess[mask]) / levels.sd[i]
-    return z
-
-
-_SIZES = ("compute_scale", "kernel_scale", "sync_scale")
+def _inverse_diagonal(factor: Floats) -> Floats:
+    out: Floats = (_forward(factor, np.eye(len(factor))) ** 2).sum(0)
+    return out

@@ -22,12 +22,18 @@ from foresail.perf.rows import Floats, Rows
 
 
 class Residual(NamedTuple):
-    """A smooth deviation of one scale over some features (log2 of a column), with the length of each."""
+    """A deviation of one parameter over some features (log2 of a column), with the length of each.
+
+    `shared_sd` for all jobs with known features, `device_sd` for all jobs on one device, `job_sd` for one job
+    (`blind_sd` where its features are not known). A rough process may jump from one value to the next.
+    """
 
     parameter: str
     shared_sd: float
+    device_sd: float
     job_sd: float
     blind_sd: float
+    rough: bool
     lengths: dict[str, float]
 
 
@@ -35,30 +41,95 @@ RESIDUALS = (
     Residual(
         "compute_scale",
         0.15,
+        0.0,
         0.08,
-        0.20,
+        0.25,
+        False,
         {"micro_batch": 1.2, "tp": 1.0, "hidden": 2.5, "seq_len": 2.0, "recompute": 1.5},
     ),
-    Residual("sync_scale", 0.20, 0.15, 0.6, {"dp": 1.0, "nodes": 1.0, "stage": 2.0, "hidden": 3.0}),
+    Residual("sync_scale", 0.2, 0.5, 0.15, 1.0, True, {"dp": 1.5, "nodes": 2.0, "stage": 2.0}),
     Residual(
         "total_scale",
         0.04,
+        0.0,
         0.03,
-        0.05,
+        0.08,
+        True,
         {
-            "micro_batch": 2.0,
-            "tp": 1.5,
-            "pp": 2.0,
-            "dp": 2.0,
-            "accumulation": 3.0,
-            "hidden": 3.0,
-            "layers": 3.0,
-            "threads": 1.0,
-            "nodes": 1.5,
+            "micro_batch": 4.0,
+            "tp": 3.0,
+            "pp": 4.0,
+            "dp": 4.0,
+            "accumulation": 6.0,
+            "hidden": 6.0,
+            "layers": 6.0,
+            "threads": 2.0,
+            "nodes": 3.0,
         },
     ),
 )
 _LINEAR = frozenset({"recompute", "stage"})
+
+
+class Kinship:
+    """What two lists of runs have in common: everything of their covariance but the gradients.
+
+    `a` has N rows and `b` M; `amplitude` multiplies the deviations of all residuals.
+    """
+
+    def __init__(self, a: Rows, b: Rows, *, amplitude: float = 1.0) -> None:
+        self._same_job = (a.job_id[:, None] == b.job_id[None]).astype(float)
+        self._same_device = (a.device_id[:, None] == b.device_id[None]).astype(float)
+        self._own_var = np.where(b.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
+        both_known = a.known[:, None] & b.known[None]
+        self._residuals: list[tuple[int, Floats]] = []
+        for residual in RESIDUALS:
+            own_var = np.where(both_known, residual.job_sd**2, residual.blind_sd**2)
+            weight = residual.shared_sd**2 * both_known + residual.device_sd**2 * self._same_device
+            weight = (weight + own_var * self._same_job) * amplitude**2
+            self._residuals.append((parameters.INDEX[residual.parameter], weight * _alike(residual, a, b)))
+
+    def covariance(self, slopes_a: Floats, slopes_b: Floats) -> Floats:
+        """[N, M] prior covariance of the log step times; slopes are their gradients [., P]."""
+        total: Floats = (slopes_a * parameters.STACK_VAR) @ slopes_b.T
+        total += self._same_device * ((slopes_a * parameters.DEVICE_VAR) @ slopes_b.T)
+        total += self._same_job * (slopes_a @ (self._own_var * slopes_b).T)
+        for column, alike in self._residuals:
+            total += np.outer(slopes_a[:, column], slopes_b[:, column]) * alike
+        return total
+
+    def moved(self, slopes_b: Floats, weights: Floats) -> Floats:
+        """[N, P] posterior mean of a's log-parameters, less the prior's, at weights [M] of b's surprises."""
+        pull = slopes_b * weights[:, None]
+        total: Floats = parameters.STACK_VAR * pull.sum(0) + parameters.DEVICE_VAR * (self._same_device @ pull)
+        total += self._same_job @ (self._own_var * pull)
+        for column, alike in self._residuals:
+            total[:, column] += alike @ pull[:, column]
+        return total
+
+
+def variance(rows: Rows, slopes: Floats, *, amplitude: float = 1.0) -> Floats:
+    """[N] prior variance of the log step times."""
+    own = np.where(rows.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
+    total: Floats = (slopes**2 * (parameters.STACK_VAR + parameters.DEVICE_VAR + own)).sum(1)
+    for residual in RESIDUALS:
+        share = slopes[:, parameters.INDEX[residual.parameter]] ** 2
+        known = residual.shared_sd**2 + residual.job_sd**2
+        weight = residual.device_sd**2 + np.where(rows.known, known, residual.blind_sd**2)
+        total = total + amplitude**2 * share * weight
+    return total
+
+
+def _alike(residual: Residual, a: Rows, b: Rows) -> Floats:
+    """[N_a, N_b] Matern correlation: 1/2 for a rough process, 3/2 for a smooth one."""
+    left, right = _features(a, residual.lengths), _features(b, residual.lengths)
+    square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2 * left @ right.T
+    distance = np.sqrt(np.maximum(square, 0.0))
+    if residual.rough:
+        return np.exp(-distance)
+    near = np.sqrt(3.0) * distance
+    values: Floats = (1.0 + near) * np.exp(-near)
+    return values
 
 
 def _features(rows: Rows, lengths: dict[str, float]) -> Floats:
@@ -68,47 +139,3 @@ def _features(rows: Rows, lengths: dict[str, float]) -> Floats:
         values = getattr(rows, name)
         columns.append((values if name in _LINEAR else np.log2(np.maximum(values, 0.5))) / length)
     return np.stack(columns, axis=1)
-
-
-def _matern32(a: Floats, b: Floats) -> Floats:
-    square = (a**2).sum(1)[:, None] + (b**2).sum(1)[None] - 2 * a @ b.T
-    distance = np.sqrt(3.0 * np.maximum(square, 0.0))
-    values: Floats = (1.0 + distance) * np.exp(-distance)
-    return values
-
-
-def covariance(a: Rows, gradient_a: Floats, b: Rows, gradient_b: Floats) -> Floats:
-    """[N_a, N_b] prior covariance of the log step times; gradients are [N, P]."""
-    same_job = a.job_id[:, None] == b.job_id[None]
-    same_device = a.device_id[:, None] == b.device_id[None]
-    total = (gradient_a * parameters.STACK_VAR) @ gradient_b.T
-    total += same_device * ((gradient_a * parameters.DEVICE_VAR) @ gradient_b.T)
-    if same_job.any():
-        own = np.where(b.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
-        total += same_job * (gradient_a @ (own * gradient_b).T)
-    both_known = a.known[:, None] & b.known[None]
-    for residual in RESIDUALS:
-        total += _residual_part(residual, (a, gradient_a), (b, gradient_b), same_job, both_known)
-    return total
-
-
-def _residual_part(
-    residual: Residual, a: tuple[Rows, Floats], b: tuple[Rows, Floats], same_job: Floats, both_known: Floats
-) -> Floats:
-    column = parameters.INDEX[residual.parameter]
-    alike = _matern32(_features(a[0], residual.lengths), _features(b[0], residual.lengths))
-    own = np.where(both_known, residual.job_sd**2, residual.blind_sd**2)
-    weight = residual.shared_sd**2 * both_known + own * same_job
-    part: Floats = np.outer(a[1][:, column], b[1][:, column]) * weight * alike
-    return part
-
-
-def variance(rows: Rows, gradient: Floats) -> Floats:
-    """[N] the diagonal of `covariance` of rows with themselves."""
-    own = np.where(rows.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
-    total: Floats = (gradient**2 * (parameters.STACK_VAR + parameters.DEVICE_VAR + own)).sum(1)
-    for residual in RESIDUALS:
-        share = gradient[:, parameters.INDEX[residual.parameter]] ** 2
-        known = residual.shared_sd**2 + residual.job_sd**2
-        total = total + share * np.where(rows.known, known, residual.blind_sd**2)
-    return total
