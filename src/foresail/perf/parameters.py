@@ -1,40 +1,18 @@
-"""The named parameters of the step-time model, as a table.
+"""The parameters of the step-time law and their prior, and what its formula leaves over.
 
-Each is positive and lives in the log. A run's value of it is
-
-    log value = log median + stack + device + job + residual(configuration)
-
-where each term is normal with mean zero: `stack_sd` for what all jobs under one software stack share,
-`device_sd` for what those on one kind of device share, `job_sd` for what is the job's own (`blind_sd` instead
-where the job's features are not known), and a smooth residual for the three scales (`residual.py`). The
-first two belong to the hardware and are kept from job to job.
-
-Medians: our reading of the efficiencies that published tables reach (A100 and V100, 2021 to 2024).
+Medians are our reading of the efficiencies that published tables reach (P100 to H100, 2019 to 2024). Deviations
+were chosen by how well jobs left out were foreseen (`benchmarks/perf`), on public tables.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from foresail.perf.law import Parameter, Residual
 
-import numpy as np
-
-
-class Parameter(NamedTuple):
-    """One row of the table; deviations are of the natural logarithm."""
-
-    name: str
-    unit: str
-    median: float
-    stack_sd: float
-    device_sd: float
-    job_sd: float
-    blind_sd: float
-    meaning: str
-
-
-TABLE = (
+STEP_TIME_PARAMETERS = (
     Parameter("gemm_eff", "fraction", 0.60, 0.3, 0.15, 0.0, 0.0, "of the peak rate in large products"),
     Parameter("gemm_half", "FLOP", 4e7, 1.5, 0.3, 0.0, 0.0, "work at which a kernel runs at half that rate"),
+    Parameter("attention_eff", "fraction", 0.9, 0.4, 0.25, 0.0, 0.0, "of gemm_eff in attention"),
+    Parameter("fp8_eff", "fraction", 0.6, 0.4, 0.2, 0.0, 0.0, "of gemm_eff in eight bits"),
     Parameter("head_eff", "fraction", 0.9, 0.4, 0.1, 0.0, 0.0, "of gemm_eff in the output layer"),
     Parameter("memory_eff", "fraction", 0.6, 0.5, 0.2, 0.0, 0.0, "of the memory bandwidth"),
     Parameter("launch", "s", 2e-5, 1.0, 0.3, 0.2, 0.6, "to start one operation"),
@@ -62,11 +40,36 @@ TABLE = (
     Parameter("total_scale", "ratio", 1.0, 0.0, 0.0, 0.04, 0.04, "all of it"),
 )
 
-NAMES = tuple(p.name for p in TABLE)
-INDEX = {name: i for i, name in enumerate(NAMES)}
-COUNT = len(TABLE)
-MEDIAN_LOG = np.log([p.median for p in TABLE])
-STACK_VAR = np.square([p.stack_sd for p in TABLE])
-DEVICE_VAR = np.square([p.device_sd for p in TABLE])
-JOB_VAR = np.square([p.job_sd for p in TABLE])
-BLIND_VAR = np.square([p.blind_sd for p in TABLE])
+
+STEP_TIME_RESIDUALS = (
+    Residual(
+        "compute_scale",
+        0.15,
+        0.0,
+        0.08,
+        0.25,
+        False,
+        {"micro_batch": 1.2, "tp": 1.0, "hidden": 2.5, "seq_len": 2.0, "recompute": 1.5},
+    ),
+    Residual("kernel_scale", 0.2, 0.0, 0.05, 0.15, False, {"tp": 1.0, "micro_batch": 2.0}),
+    Residual("sync_scale", 0.2, 0.5, 0.15, 1.0, True, {"dp": 1.5, "nodes": 2.0, "stage": 2.0}),
+    Residual(
+        "total_scale",
+        0.04,
+        0.0,
+        0.03,
+        0.08,
+        True,
+        {
+            "micro_batch": 4.0,
+            "tp": 3.0,
+            "pp": 4.0,
+            "dp": 4.0,
+            "accumulation": 6.0,
+            "hidden": 6.0,
+            "layers": 6.0,
+            "threads": 2.0,
+            "nodes": 3.0,
+        },
+    ),
+)

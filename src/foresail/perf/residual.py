@@ -13,61 +13,11 @@ learned of one micro-batch's work serves every (pp, dp, accumulation) that has t
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from foresail.perf import parameters
+from foresail.perf.law import Law, Residual
 from foresail.perf.rows import Floats, Rows
 
-
-class Residual(NamedTuple):
-    """A deviation of one parameter over some features (log2 of a column), with the length of each.
-
-    `shared_sd` for all jobs with known features, `device_sd` for all jobs on one device, `job_sd` for one job
-    (`blind_sd` where its features are not known). A rough process may jump from one value to the next.
-    """
-
-    parameter: str
-    shared_sd: float
-    device_sd: float
-    job_sd: float
-    blind_sd: float
-    rough: bool
-    lengths: dict[str, float]
-
-
-RESIDUALS = (
-    Residual(
-        "compute_scale",
-        0.15,
-        0.0,
-        0.08,
-        0.25,
-        False,
-        {"micro_batch": 1.2, "tp": 1.0, "hidden": 2.5, "seq_len": 2.0, "recompute": 1.5},
-    ),
-    Residual("sync_scale", 0.2, 0.5, 0.15, 1.0, True, {"dp": 1.5, "nodes": 2.0, "stage": 2.0}),
-    Residual(
-        "total_scale",
-        0.04,
-        0.0,
-        0.03,
-        0.08,
-        True,
-        {
-            "micro_batch": 4.0,
-            "tp": 3.0,
-            "pp": 4.0,
-            "dp": 4.0,
-            "accumulation": 6.0,
-            "hidden": 6.0,
-            "layers": 6.0,
-            "threads": 2.0,
-            "nodes": 3.0,
-        },
-    ),
-)
 _LINEAR = frozenset({"recompute", "stage"})
 
 
@@ -77,22 +27,23 @@ class Kinship:
     `a` has N rows and `b` M; `amplitude` multiplies the deviations of all residuals.
     """
 
-    def __init__(self, a: Rows, b: Rows, *, amplitude: float = 1.0) -> None:
+    def __init__(self, law: Law, a: Rows, b: Rows, *, amplitude: float = 1.0) -> None:
+        self._law = law
         self._same_job = (a.job_id[:, None] == b.job_id[None]).astype(float)
         self._same_device = (a.device_id[:, None] == b.device_id[None]).astype(float)
-        self._own_var = np.where(b.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
+        self._own_var = law.job_var(b)
         both_known = a.known[:, None] & b.known[None]
         self._residuals: list[tuple[int, Floats]] = []
-        for residual in RESIDUALS:
+        for residual in law.residuals:
             own_var = np.where(both_known, residual.job_sd**2, residual.blind_sd**2)
             weight = residual.shared_sd**2 * both_known + residual.device_sd**2 * self._same_device
             weight = (weight + own_var * self._same_job) * amplitude**2
-            self._residuals.append((parameters.INDEX[residual.parameter], weight * _alike(residual, a, b)))
+            self._residuals.append((law.index[residual.parameter], weight * _alike(residual, a, b)))
 
     def covariance(self, slopes_a: Floats, slopes_b: Floats) -> Floats:
         """[N, M] prior covariance of the log step times; slopes are their gradients [., P]."""
-        total: Floats = (slopes_a * parameters.STACK_VAR) @ slopes_b.T
-        total += self._same_device * ((slopes_a * parameters.DEVICE_VAR) @ slopes_b.T)
+        total: Floats = (slopes_a * self._law.stack_var) @ slopes_b.T
+        total += self._same_device * ((slopes_a * self._law.device_var) @ slopes_b.T)
         total += self._same_job * (slopes_a @ (self._own_var * slopes_b).T)
         for column, alike in self._residuals:
             total += np.outer(slopes_a[:, column], slopes_b[:, column]) * alike
@@ -101,19 +52,19 @@ class Kinship:
     def moved(self, slopes_b: Floats, weights: Floats) -> Floats:
         """[N, P] posterior mean of a's log-parameters, less the prior's, at weights [M] of b's surprises."""
         pull = slopes_b * weights[:, None]
-        total: Floats = parameters.STACK_VAR * pull.sum(0) + parameters.DEVICE_VAR * (self._same_device @ pull)
+        total: Floats = self._law.stack_var * pull.sum(0) + self._law.device_var * (self._same_device @ pull)
         total += self._same_job @ (self._own_var * pull)
         for column, alike in self._residuals:
             total[:, column] += alike @ pull[:, column]
         return total
 
 
-def variance(rows: Rows, slopes: Floats, *, amplitude: float = 1.0) -> Floats:
+def variance(law: Law, rows: Rows, slopes: Floats, *, amplitude: float = 1.0) -> Floats:
     """[N] prior variance of the log step times."""
-    own = np.where(rows.known[:, None], parameters.JOB_VAR, parameters.BLIND_VAR)
-    total: Floats = (slopes**2 * (parameters.STACK_VAR + parameters.DEVICE_VAR + own)).sum(1)
-    for residual in RESIDUALS:
-        share = slopes[:, parameters.INDEX[residual.parameter]] ** 2
+    own = law.job_var(rows)
+    total: Floats = (slopes**2 * (law.stack_var + law.device_var + own)).sum(1)
+    for residual in law.residuals:
+        share = slopes[:, law.index[residual.parameter]] ** 2
         known = residual.shared_sd**2 + residual.job_sd**2
         weight = residual.device_sd**2 + np.where(rows.known, known, residual.blind_sd**2)
         total = total + amplitude**2 * share * weight

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_BYTES = {Precision.FP32: 4.0, Precision.TF32: 4.0, Precision.FP16: 2.0, Precision.BF16: 2.0, Precision.FP8: 2.0}
+_BYTES = {Precision.FP32: 4.0, Precision.TF32: 4.0, Precision.FP16: 2.0, Precision.BF16: 2.0, Precision.FP8: 1.0}
 
 # What stands in for a feature that nobody gave. The job's own multipliers have wide priors around it.
 _ASSUMED_FLOP, _ASSUMED_KERNELS, _ASSUMED_PARAMS = 1e10, 200.0, 3e7
@@ -36,6 +36,7 @@ class Rows:
     on_cpu: Bools
     # the job, per sample and forward pass
     gemm_flop: Floats
+    attention_flop: Floats
     head_flop: Floats
     traffic_bytes: Floats
     kernels: Floats
@@ -64,6 +65,7 @@ class Rows:
     nodes: Floats
     # the device
     peak_flop_per_s: Floats
+    attention_flop_per_s: Floats
     bandwidth_bytes_per_s: Floats
     link_bytes_per_s: Floats
     network_bytes_per_s: Floats
@@ -122,6 +124,7 @@ def row(  # the four things that a measurement depends on
     """
     recompute = {Recompute.NONE: 0.0, Recompute.SELECTIVE: 0.5, Recompute.FULL: 1.0}[system.recompute]
     own = float(system.threads * system.devices)
+    wide = Precision.BF16 if system.precision is Precision.FP8 else system.precision
     flop = _ASSUMED_FLOP if job.gemm_flop is None else job.gemm_flop
     return {
         "job_id": identity(job.name, device.name),
@@ -129,6 +132,7 @@ def row(  # the four things that a measurement depends on
         "known": job.is_known,
         "on_cpu": device.name == "cpu",
         "gemm_flop": flop,
+        "attention_flop": job.attention_flop,
         "head_flop": job.head_flop,
         "traffic_bytes": job.traffic_bytes or 0.0,
         "kernels": _ASSUMED_KERNELS if job.kernels is None else max(job.kernels, 1.0),
@@ -155,6 +159,7 @@ def row(  # the four things that a measurement depends on
         "busy_threads": max(own, float(busy_threads or 0)),
         "nodes": nodes,
         "peak_flop_per_s": device.peak_flop_per_s(system.precision),
+        "attention_flop_per_s": device.peak_flop_per_s(wide),
         "bandwidth_bytes_per_s": device.bandwidth_gbps * 1e9,
         "link_bytes_per_s": device.link_gbps * 1e9,
         "network_bytes_per_s": device.network_gbps * 1e9,

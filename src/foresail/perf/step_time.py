@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foresail.perf.parameters import COUNT, INDEX
+from foresail.perf.law import Law, Named
+from foresail.perf.parameters import STEP_TIME_PARAMETERS, STEP_TIME_RESIDUALS
 from foresail.perf.rows import Floats, Rows
 from foresail.perf.threads import useful_cores
 
@@ -40,17 +41,19 @@ def _stage_frac(rows: Rows) -> Floats:
     return np.ceil(blocks / rows.pp) / blocks
 
 
-def _work_s(rows: Rows, p: _Values) -> Floats:
+def _work_s(rows: Rows, p: Named) -> Floats:
     """Seconds of the blocks' own work on one micro-batch in one stage."""
     passes = 3.0 + np.where(rows.recompute >= 1, 1.0, 0.2 * rows.recompute)
     stage = _stage_frac(rows)
-    rate = rows.peak_flop_per_s * p["gemm_eff"]
+    rate = rows.peak_flop_per_s * p["gemm_eff"] * np.where(rows.element_bytes < 2, p["fp8_eff"], 1.0)
+    attention_rate = rows.attention_flop_per_s * p["gemm_eff"] * p["attention_eff"]
     flop = rows.gemm_flop * rows.micro_batch / rows.tp * p["compute_scale"]
+    attention = rows.attention_flop * rows.micro_batch / rows.tp * p["compute_scale"]
     kernels = rows.kernels * p["kernel_scale"]
     cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
     traffic = rows.traffic_bytes * rows.micro_batch * cut * p["compute_scale"]
-    products = (flop + kernels * p["gemm_half"]) / rate
-    memory = traffic * (rows.element_bytes / 2) / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+    products = (flop + kernels * p["gemm_half"]) / rate + attention / attention_rate
+    memory = traffic * (np.maximum(rows.element_bytes, 2.0) / 2) / (rows.bandwidth_bytes_per_s * p["memory_eff"])
     launches = kernels * p["launch"]
     on_device = ((products + memory) ** p["knee"] + launches ** p["knee"]) ** (1 / p["knee"])
     if not rows.on_cpu.any():
@@ -59,11 +62,11 @@ def _work_s(rows: Rows, p: _Values) -> Floats:
         rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"]
     )
     joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
-    on_cores = flop / rate / cores + launches + joins
+    on_cores = (flop / rate + attention / attention_rate) / cores + launches + joins
     return passes * stage * np.where(rows.on_cpu, on_cores, on_device)
 
 
-def _micro_s(rows: Rows, p: _Values) -> Floats:
+def _micro_s(rows: Rows, p: Named) -> Floats:
     """Seconds of one micro-batch in the slowest stage, forward and backward."""
     rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
     head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
@@ -79,12 +82,12 @@ def _micro_s(rows: Rows, p: _Values) -> Floats:
     return _work_s(rows, p) + head + tensor + handover + p["per_micro_batch"]
 
 
-def _sync_s(rows: Rows, p: _Values) -> Floats:
+def _sync_s(rows: Rows, p: Named) -> Floats:
     """Seconds of the data-parallel exchange of one step (of one micro-batch under full sharding)."""
     full = rows.stage >= 3
     volumes = np.where(full, 3.0, 2.0)
     held = rows.params * _stage_frac(rows) / rows.tp
-    sent = volumes * (rows.dp - 1) / rows.dp * held * rows.element_bytes
+    sent = volumes * (rows.dp - 1) / rows.dp * held * np.maximum(rows.element_bytes, 2.0)
     link = np.where(
         rows.nodes > 1,
         rows.network_bytes_per_s * p["sync_network_eff"],
@@ -96,7 +99,7 @@ def _sync_s(rows: Rows, p: _Values) -> Floats:
 
 def parts(theta: Floats, rows: Rows) -> Parts:
     """Where the seconds of a step go, at log-parameters `theta` ([P] or [..., N, P])."""
-    p = _Values(theta)
+    p = STEP_TIME.named(theta)
     micro, sync = _micro_s(rows, p), _sync_s(rows, p)
     power = 1.0 + p["overlap"]
     joined = (micro**power + sync**power) ** (1 / power)
@@ -126,24 +129,4 @@ def log_step_s(theta: Floats, rows: Rows) -> Floats:
     return np.log(parts(theta, rows).total)
 
 
-def gradient(theta: Floats, rows: Rows) -> tuple[Floats, Floats]:
-    """`log_step_s` [N] and its derivative [N, P] by each log-parameter, by forward differences.
-
-    `theta` is [P], or [N, P] where rows have their own parameters.
-    """
-    width = 1e-5
-    moved = np.broadcast_to(theta, (len(rows), COUNT))[None] + np.zeros((COUNT + 1, 1, 1))
-    moved[np.arange(COUNT), :, np.arange(COUNT)] += width
-    values = log_step_s(moved, rows)
-    return values[-1], ((values[:-1] - values[-1]) / width).T
-
-
-class _Values:
-    """Parameters by name, out of the log."""
-
-    def __init__(self, theta: Floats) -> None:
-        self._exp = np.exp(theta)
-
-    def __getitem__(self, name: str) -> Floats:
-        found: Floats = self._exp[..., INDEX[name]]
-        return found
+STEP_TIME = Law("step time", STEP_TIME_PARAMETERS, STEP_TIME_RESIDUALS, log_step_s)

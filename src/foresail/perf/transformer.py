@@ -20,9 +20,9 @@ each half, split, scale, mask, softmax. It is a unit for `launch_us`, which is f
 _TRAFFIC_PER_ACTIVATION = 2.0
 """An activation that is kept was written once and is read once in the forward pass."""
 
-# hidden size and layers over parameters: GPT-3 family (Brown et al. 2020, table 2.1)
-_SHAPE_PARAMS = np.log([1.25e8, 3.56e8, 7.6e8, 1.3e9, 2.65e9, 6.7e9, 1.29e10, 1.75e11])
-_SHAPE_HIDDEN = np.log([768, 1024, 1536, 2048, 2560, 4096, 5140, 12288])
+# hidden size over 12 layers x hidden^2: GPT-3 family (Brown et al. 2020, table 2.1), LLaMA-65B (Touvron et al. 2023)
+_SHAPE_BODY = np.log([8.5e7, 3.02e8, 6.8e8, 1.21e9, 2.52e9, 6.44e9, 1.26e10, 6.44e10, 1.74e11])
+_SHAPE_HIDDEN = np.log([768, 1024, 1536, 2048, 2560, 4096, 5120, 8192, 12288])
 
 
 def transformer(
@@ -59,7 +59,8 @@ def transformer(
     embedding = float(vocab + seq_len) * hidden
     return Job(
         name=name,
-        gemm_flop=layers * (24.0 * sh * hidden + 4.0 * sh * seq_len),
+        gemm_flop=layers * 24.0 * sh * hidden,
+        attention_flop=layers * 4.0 * sh * seq_len,
         head_flop=2.0 * sh * vocab,
         traffic_bytes=_TRAFFIC_PER_ACTIVATION * kept,
         kernels=_KERNELS_PER_LAYER * layers,
@@ -84,8 +85,11 @@ def transformer_of_size(name: str, params: float, *, seq_len: int, vocab: int = 
     """
     if not (math.isfinite(params) and params > 0):
         raise CallerError(f"transformer {name!r}: {params} parameters", allowed="above 0")
-    hidden = round(math.exp(float(np.interp(math.log(params), _SHAPE_PARAMS, _SHAPE_HIDDEN))) / 64) * 64
-    body = params - (vocab + seq_len) * hidden
+    body = params
+    for _ in range(20):  # the embedding's share depends on the width, and the width on what is left
+        wide = math.exp(float(np.interp(math.log(max(body, 1e6)), _SHAPE_BODY, _SHAPE_HIDDEN)))
+        hidden = max(64, round(wide / 64) * 64)
+        body = params - float(vocab + seq_len) * hidden
     if body <= 0:
         raise CallerError(f"transformer {name!r}: {params:.0f} parameters are fewer than its embedding needs")
     layers = max(1, round(body / (12.0 * hidden**2)))

@@ -100,7 +100,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         name: jobs of one name share what is learned about them.
-        gemm_flop: floating-point operations in matrix products and convolutions, without the head's.
+        gemm_flop: floating-point operations in matrix products and convolutions, without the next two.
+        attention_flop: those between queries, keys and values, which stay in 16 bits when the rest is in 8.
         head_flop: those of the output layer, which is neither cut by pipeline stages nor recomputed.
         traffic_bytes: bytes that element-wise operations read and write.
         kernels: operations launched, for one micro-batch.
@@ -118,6 +119,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     gemm_flop: float | None = None
+    attention_flop: float = 0.0
     head_flop: float = 0.0
     traffic_bytes: float | None = None
     kernels: float | None = None
