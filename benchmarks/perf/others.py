@@ -95,7 +95,7 @@ def memory(runs: Runs) -> list[Score]:
         own = np.flatnonzero(runs.job == job)
         model = _memory_model(runs, known, out, [job])
         prediction = predict(MEMORY, model, runs.rows.take(own))
-        bounds[own] = upper_bytes(prediction, factor=calibrate(past, level=0.9))
+        bounds[own] = upper_bytes(prediction, factor=calibrate(past, level=0.95, one_sided=True))
     return [_memory_score(runs, known, out, bounds, usable)]
 
 
@@ -110,7 +110,7 @@ def _memory_scores(runs: Runs, known: np.ndarray, out: np.ndarray, without: list
     if len(own) == 0:
         return np.array([])
     prediction = predict(MEMORY, _memory_model(runs, known, out, without), runs.rows.take(own))
-    return np.maximum(excess(prediction, runs.memory_gib[own] * 2**30), 0.0)
+    return excess(prediction, runs.memory_gib[own] * 2**30)
 
 
 def _memory_score(

@@ -148,11 +148,20 @@ def job_of(entry: dict[str, str]) -> Job:
             hidden=int(number(entry, "hidden")),
             heads=int(number(entry, "heads", default=1)),
             seq_len=int(seq_len),
-            vocab=int(number(entry, "vocab", default=51_200)),
+            vocab=_vocab(entry),
         )
     if entry.get("params") and not math.isnan(seq_len):
         return transformer_of_size(name, number(entry, "params"), seq_len=int(seq_len))
     return Job(name=name)
+
+
+def _vocab(entry: dict[str, str]) -> int:
+    """The column; else what an exact parameter count leaves for the embedding; else GPT-2's, padded."""
+    layers, hidden, params = (number(entry, c) for c in ("layers", "hidden", "params"))
+    left = (params - layers * (12 * hidden**2 + 13 * hidden)) / hidden - number(entry, "seq_len")
+    is_exact = params == params and params % 1e7 != 0
+    inferred = left if is_exact and 1e3 < left < 1e6 else 51_200.0
+    return int(number(entry, "vocab", default=inferred))
 
 
 def device_of(entry: dict[str, str]) -> Device:

@@ -17,8 +17,6 @@ from foresail.errors import CallerError
 from foresail.perf.fitting import Prediction
 from foresail.perf.rows import Floats
 
-_NORMAL = {0.5: 0.674, 0.8: 1.282, 0.9: 1.645, 0.95: 1.960, 0.99: 2.576}
-
 
 def scores(prediction: Prediction, measured: ArrayLike) -> Floats:
     """[N] absolute errors of the logarithm, in claimed deviations."""
@@ -33,22 +31,24 @@ def excess(prediction: Prediction, measured: ArrayLike) -> Floats:
     return found
 
 
-def calibrate(past: ArrayLike, *, level: float = 0.9, shrink: int = 20) -> float:
+def calibrate(
+    past: ArrayLike, *, level: float = 0.9, one_sided: bool = False, shrink: int = 20
+) -> float:
     """The deviations that hold `level` of the measurements of a job like those that gave the scores.
 
-    With few scores the normal distribution's figure counts as `shrink` more of them.
+    `one_sided` scores are `excess`, and the result bounds measurements from above only. With few scores the normal distribution's figure counts as `shrink` more of them.
 
     Raises:
         CallerError: the level is not between 0 and 1.
 
-    >>> calibrate([], level=0.9)
+    >>> round(calibrate([], level=0.9), 3)
     1.645
     """
     if not 0 < level < 1:
         raise CallerError(f"level is {level}", allowed="between 0 and 1")
     values = np.asarray(past, float)
     values = values[np.isfinite(values)]
-    usual = _NORMAL.get(level) or _normal_quantile(level)
+    usual = _normal_quantile(2 * level - 1 if one_sided else level)
     if len(values) == 0:
         return usual
     rank = min(1.0, math.ceil((len(values) + 1) * level) / len(values))

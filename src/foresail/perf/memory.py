@@ -18,11 +18,14 @@ from foresail.perf.law import Law, Parameter, Residual
 from foresail.perf.rows import Bools, Floats, Rows
 
 _REPLICATED = 10.0 / 34.0
-USABLE_FRAC = 0.95
+_LIVE = 17.0
+"""What one recomputed layer keeps, in inputs of a layer: 34 s b h bytes; its scores are freed at once."""
+USABLE_FRAC = 0.92
 """Of a device's memory that a run may plan to use: the rest goes to fragments and other processes."""
 
 MEMORY_PARAMETERS = (
-    Parameter("state", "ratio", 1.0, 0.10, 0.05, 0.03, 0.6, "weights, gradients and optimizer to the count"),
+    Parameter("state", "ratio", 1.0, 0.10, 0.05, 0.03, 0.6, "weights and gradients to the count"),
+    Parameter("optimizer", "ratio", 1.2, 0.25, 0.05, 0.03, 0.6, "optimizer state and its workspace to the count"),
     Parameter("activation", "ratio", 1.0, 0.25, 0.10, 0.08, 3.0, "kept activations to the count"),
     Parameter("boundary", "ratio", 1.2, 0.4, 0.1, 0.05, 0.4, "kept inputs of recomputed layers to the count"),
     Parameter("logits", "ratio", 1.0, 0.5, 0.1, 0.1, 0.5, "of the output layer to the count"),
@@ -36,15 +39,13 @@ MEMORY_RESIDUALS = (
 )
 
 
-def state_bytes(rows: Rows) -> Floats:
-    """[N] weights, gradients and optimizer state (Adam) of the fullest device."""
-    held = _held(rows)
-    mixed = rows.element_bytes <= 2
-    weights, gradients = np.where(mixed, 2.0, 4.0), np.where(mixed, 2.0, 4.0)
-    optimizer = np.where(mixed, 12.0, 8.0)
+def state_bytes(rows: Rows) -> tuple[Floats, Floats]:
+    """[N] weights and gradients, and the state of the optimizer (Adam), of the fullest device."""
+    held, mixed = _held(rows), rows.element_bytes <= 2
+    weights, optimizer = np.where(mixed, 2.0, 4.0), np.where(mixed, 12.0, 8.0)
     cut = [np.where(rows.stage >= stage, rows.dp, 1.0) for stage in (3, 2, 1)]
     gathered = np.where(rows.stage >= 3, 2.0 * rows.largest_layer_params / rows.tp * weights, 0.0)
-    return held * (weights / cut[0] + gradients / cut[1] + optimizer / cut[2]) + gathered
+    return held * (weights / cut[0] + rows.gradient_bytes / cut[1]) + gathered, held * optimizer / cut[2]
 
 
 def _held(rows: Rows) -> Floats:
@@ -67,7 +68,9 @@ def activation_bytes(rows: Rows) -> tuple[Floats, Floats]:
     everything = rows.activation_bytes * rows.micro_batch * cut * wide
     blocks = np.where(rows.layers > 0, rows.layers, 1.0)
     kept = everything * _stage_frac(rows) * in_flight
-    live = everything / blocks
+    live = np.where(
+        rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks
+    )
     inputs = rows.boundary_bytes * rows.micro_batch * blocks * _stage_frac(rows) * in_flight * wide
     full = rows.recompute >= 1
     return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(full, inputs, 0.0)
@@ -77,12 +80,14 @@ def log_bytes(theta: Floats, rows: Rows) -> Floats:
     """Log of the peak bytes of the fullest device, [..., N]."""
     p = MEMORY.named(theta)
     kept, inputs = activation_bytes(rows)
+    state, optimizer = state_bytes(rows)
     unknown = ~rows.known & (rows.activation_bytes == 0)
     kept = np.where(unknown, _ASSUMED_ACTIVATION * rows.micro_batch, kept)
     logits = 6.0 * rows.seq_len * rows.vocab * rows.micro_batch / rows.tp
     buffers = np.where(rows.dp > 1, _held(rows) * 2.0, 0.0)
     used = (
-        state_bytes(rows) * p["state"]
+        state * p["state"]
+        + optimizer * p["optimizer"]
         + kept * p["activation"]
         + inputs * p["boundary"]
         + logits * p["logits"]

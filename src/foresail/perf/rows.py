@@ -22,6 +22,15 @@ Bools = npt.NDArray[np.bool_]
 
 _BYTES = {Precision.FP32: 4.0, Precision.TF32: 4.0, Precision.FP16: 2.0, Precision.BF16: 2.0, Precision.FP8: 1.0}
 
+# Of one parameter's gradient: bf16 is summed in a wide copy beside the backward pass's own (Megatron, DeepSpeed).
+_GRADIENT_BYTES = {
+    Precision.FP32: 4.0,
+    Precision.TF32: 4.0,
+    Precision.FP16: 2.0,
+    Precision.BF16: 6.0,
+    Precision.FP8: 6.0,
+}
+
 # What stands in for a feature that nobody gave. The job's own multipliers have wide priors around it.
 _ASSUMED_FLOP, _ASSUMED_KERNELS, _ASSUMED_PARAMS = 1e10, 200.0, 3e7
 
@@ -59,6 +68,7 @@ class Rows:
     stage: Floats
     recompute: Floats
     element_bytes: Floats
+    gradient_bytes: Floats
     threads: Floats
     loader_workers: Floats
     busy_threads: Floats
@@ -154,6 +164,7 @@ def row(  # the four things that a measurement depends on
         "stage": float(system.sharding.stage),
         "recompute": recompute,
         "element_bytes": _BYTES[system.precision],
+        "gradient_bytes": _GRADIENT_BYTES[system.precision],
         "threads": system.threads,
         "loader_workers": system.loader_workers,
         "busy_threads": max(own, float(busy_threads or 0)),
