@@ -33,8 +33,9 @@ _ROUNDS, _CLOSE = 30, 2e-3
 _REACH = 1.5
 """The farthest that a log-parameter moves in one step: the law is nearly linear within it."""
 _AMPLITUDES = (0.5, 0.7, 1.0, 1.4, 2.0)
+_NOISES = (NOISE_SD, 0.03, 0.06)
 _ENOUGH = 12
-"""Measured runs from which the reach of residuals is learned."""
+"""Measured runs from which the reach of residuals and the noise are learned."""
 _CENSORED_SD = 0.1
 """How uncertain a censored value is around what the rest says of it."""
 
@@ -54,6 +55,7 @@ class Fit:
     factor: Floats
     weights: Floats
     amplitude: float
+    noise_sd: float
 
     def theta(self, rows: Rows) -> Floats:
         """[N, P] the most probable log-parameters of runs, measured or not."""
@@ -107,12 +109,13 @@ def fit(
     values: ArrayLike,
     *,
     prior: Fit | None = None,
-    noise_sd: float = NOISE_SD,
+    noise_sd: float | None = None,
     at_least: ArrayLike | None = None,
 ) -> Fit:
     """Learn from N measurements, on top of what other jobs taught.
 
-    `noise_sd` is the relative error of one; `at_least` marks those of which only a lower bound is known.
+    `noise_sd` is the relative error of one (default: the history's, which learned it); `at_least` marks those of
+    which only a lower bound is known.
 
     Raises:
         CallerError: see `checked`.
@@ -120,14 +123,20 @@ def fit(
     log_value = np.log(checked(values, rows))
     censored = np.zeros(len(rows), bool) if at_least is None else np.asarray(at_least, bool)
     if prior is not None:
-        return _Problem(law, rows, log_value, censored, noise_sd, prior.amplitude, prior).solved()
-    first = _Problem(law, rows, log_value, censored, noise_sd, 1.0, None).solved()
+        noise = prior.noise_sd if noise_sd is None else noise_sd
+        return _Problem(law, rows, log_value, censored, noise, prior.amplitude, prior).solved()
+    start = NOISE_SD if noise_sd is None else noise_sd
+    first = _Problem(law, rows, log_value, censored, start, 1.0, None).solved()
     if len(rows) < _ENOUGH:
         return first
-    amplitude = max(_AMPLITUDES, key=lambda one: _evidence(first, noise_sd, one))
-    if amplitude == 1.0:
+    noises = _NOISES if noise_sd is None else (noise_sd,)
+    best = max(
+        ((amplitude, noise) for amplitude in _AMPLITUDES for noise in noises),
+        key=lambda pair: _evidence(first, pair[1], pair[0]),
+    )
+    if best == (1.0, start):
         return first
-    return _Problem(law, rows, log_value, censored, noise_sd, amplitude, None).solved()
+    return _Problem(law, rows, log_value, censored, best[1], best[0], None).solved()
 
 
 def predict(law: Law, model: Fit | None, rows: Rows) -> Prediction:
@@ -170,6 +179,7 @@ class _Problem:
     ) -> None:
         self.law, self.rows, self.log_value, self.censored = law, rows, log_value, censored
         self.amplitude, self.prior = amplitude, prior
+        self.noise_sd = noise_sd
         self.noise = np.where(censored, _CENSORED_SD**2, noise_sd**2)
         self.kin = Kinship(law, rows, rows, amplitude=amplitude)
         if prior is not None:
@@ -221,7 +231,7 @@ class _Problem:
         if prior is None:
             factor = np.linalg.cholesky(among)
             weights = _backward(factor, _forward(factor, surprise))
-            model = Fit(self.law, self.rows, slopes, surprise, factor, weights, self.amplitude)
+            model = Fit(self.law, self.rows, slopes, surprise, factor, weights, self.amplitude, self.noise_sd)
             return model, weights**2 / _inverse_diagonal(factor)
         lower = _forward(prior.factor, self.to_prior.covariance(slopes, prior.slopes).T)
         corner = np.linalg.cholesky(among - lower.T @ lower)
@@ -235,6 +245,7 @@ class _Problem:
             np.block([[prior.factor, np.zeros_like(lower)], [lower.T, corner]]),
             np.r_[old, new],
             self.amplitude,
+            self.noise_sd,
         )
         return model, new**2 / _inverse_diagonal(corner)
 

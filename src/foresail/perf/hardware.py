@@ -19,6 +19,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     `tflops` maps a precision to the dense peak rate. Bandwidths in GB/s: `bandwidth_gbps` to its own memory,
     `link_gbps` to a neighbour in the machine, `network_gbps` to another machine, each way and per device.
+    `achievable_frac` is what large products reach of that rate, next to other devices.
 
     Raises:
         CallerError: a rate, a size or a bandwidth is not a positive number.
@@ -32,6 +33,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     network_gbps: float
     per_node: int = 8
     dollars_per_hour: float = 0.0
+    achievable_frac: float = 1.0
     aliases: tuple[str, ...] = ()
     is_known: bool = True
 
@@ -42,6 +44,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
             "link_gbps": self.link_gbps,
             "network_gbps": self.network_gbps,
             "per_node": self.per_node,
+            "achievable_frac": self.achievable_frac,
             **{f"tflops.{key}": value for key, value in self.tflops.items()},
         }
         for what, value in figures.items():

@@ -42,44 +42,50 @@ def _stage_frac(rows: Rows) -> Floats:
 
 
 def _work_s(rows: Rows, p: Named) -> Floats:
-    """Seconds of the blocks' own work on one micro-batch in one stage."""
+    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are more.
+
+    A device that waits for launches does its tensor-parallel collectives meanwhile.
+    """
     passes = 3.0 + np.where(rows.recompute >= 1, 1.0, 0.2 * rows.recompute)
-    stage = _stage_frac(rows)
+    share = passes * _stage_frac(rows)
     rate = rows.peak_flop_per_s * p["gemm_eff"] * np.where(rows.element_bytes < 2, p["fp8_eff"], 1.0)
     attention_rate = rows.attention_flop_per_s * p["gemm_eff"] * p["attention_eff"]
-    flop = rows.gemm_flop * rows.micro_batch / rows.tp * p["compute_scale"]
-    attention = rows.attention_flop * rows.micro_batch / rows.tp * p["compute_scale"]
+    samples = rows.micro_batch * p["compute_scale"]
     kernels = rows.kernels * p["kernel_scale"]
-    cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
-    traffic = rows.traffic_bytes * rows.micro_batch * cut * p["compute_scale"]
-    products = (flop + kernels * p["gemm_half"]) / rate + attention / attention_rate
-    memory = traffic * (np.maximum(rows.element_bytes, 2.0) / 2) / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+    products = (rows.gemm_flop / rate + rows.attention_flop / attention_rate) * samples / rows.tp
     launches = kernels * p["launch"]
-    on_device = ((products + memory) ** p["knee"] + launches ** p["knee"]) ** (1 / p["knee"])
-    if not rows.on_cpu.any():
-        return passes * stage * on_device
-    cores = useful_cores(
-        rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"]
-    )
-    joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
-    on_cores = (flop / rate + attention / attention_rate) / cores + launches + joins
-    return passes * stage * np.where(rows.on_cpu, on_cores, on_device)
+    if rows.on_cpu.all():
+        cores = useful_cores(rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"])
+        joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
+        return share * (products / cores + launches + joins)
+    ramp = kernels * p["gemm_half"] / rate
+    cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
+    traffic = rows.traffic_bytes * samples * cut * (np.maximum(rows.element_bytes, 2.0) / 2)
+    memory = traffic / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+    busy = share * (products + ramp + memory) + _tensor_s(rows, p)
+    return (busy ** p["knee"] + (share * launches) ** p["knee"]) ** (1 / p["knee"])
+
+
+def _tensor_s(rows: Rows, p: Named) -> Floats:
+    """Seconds of the tensor-parallel collectives of one micro-batch in one stage."""
+    collectives = rows.layers * _stage_frac(rows) * (4.0 + 2.0 * (rows.recompute >= 1))
+    volume = 2.0 * (rows.tp - 1) / rows.tp * rows.boundary_bytes * rows.micro_batch
+    one = p["tp_latency"] + p["tp_latency_step"] * (rows.tp - 1) + volume / _tensor_link(rows, p)
+    return np.where(rows.tp > 1, collectives * one, 0.0)
+
+
+def _tensor_link(rows: Rows, p: Named) -> Floats:
+    inside = rows.link_bytes_per_s * p["tp_link_eff"]
+    return np.where(rows.tp > rows.per_node, rows.network_bytes_per_s * p["sync_network_eff"], inside)
 
 
 def _micro_s(rows: Rows, p: Named) -> Floats:
     """Seconds of one micro-batch in the slowest stage, forward and backward."""
     rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
     head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
-    collectives = rows.layers * _stage_frac(rows) * (4.0 + 2.0 * (rows.recompute >= 1))
-    volume = 2.0 * (rows.tp - 1) / rows.tp * rows.boundary_bytes * rows.micro_batch
-    crosses = rows.tp > rows.per_node
-    link = np.where(
-        crosses, rows.network_bytes_per_s * p["sync_network_eff"], rows.link_bytes_per_s * p["tp_link_eff"]
-    )
-    one = p["tp_latency"] + p["tp_latency_step"] * (rows.tp - 1) + volume / link
-    tensor = np.where(rows.tp > 1, collectives * one, 0.0)
-    handover = np.where(rows.pp > 1, p["boundary"] + rows.boundary_bytes * rows.micro_batch / link, 0.0)
-    return _work_s(rows, p) + head + tensor + handover + p["per_micro_batch"]
+    sent = rows.boundary_bytes * rows.micro_batch
+    handover = np.where(rows.pp > 1, p["boundary"] + sent / _tensor_link(rows, p), 0.0)
+    return _work_s(rows, p) + head + handover + p["per_micro_batch"]
 
 
 def _sync_s(rows: Rows, p: Named) -> Floats:
