@@ -107,9 +107,9 @@ def parts(theta: Floats, rows: Rows) -> Parts:
     """Where the seconds of a step go, at log-parameters `theta` ([P] or [..., N, P])."""
     p = STEP_TIME.named(theta)
     micro, sync = _micro_s(rows, p), _sync_s(rows, p)
-    power = 1.0 + p["overlap"]
-    joined = (micro**power + sync**power) ** (1 / power)
     full = rows.stage >= 3
+    power = 1.0 + np.where(full, p["prefetch"], p["overlap"])
+    joined = (micro**power + sync**power) ** (1 / power)
     slots = rows.accumulation + rows.pp - 1
     busy = np.where(full, slots * joined, (slots - 1) * micro + joined)
     shared = np.where(rows.stage >= 1, rows.dp, 1.0)
