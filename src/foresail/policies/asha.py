@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from foresail.core import events as ev
 from foresail.core.goal import Mode
@@ -39,7 +40,11 @@ class Rung:
 
 @dataclass
 class Ladder:
-    """Index of ASHA: the rungs, and for each trial that has not ended the rung up to which it may run."""
+    """Index of ASHA: the rungs, and for each trial that has not ended the rung up to which it may run (`stage`).
+
+    `interrupted`: trials that may run on and hold nothing: their attempt was lost, or the slot that they were promoted
+    to is not free yet. They come before anyone else.
+    """
 
     first: int
     eta: int
@@ -91,7 +96,8 @@ class Ladder:
                 for entry in self.rungs[number].stay:
                     if top and self.rungs[number].rank(entry) > keep:
                         break
-                    yield number, entry[1]
+                    if len(self.reached[entry[1]]) == number + 1:  # else it has passed this rung without a halt
+                        yield number, entry[1]
 
     def standing(self, trial: TrialId, number: int) -> dict[str, float]:
         """Numbers of a reason."""
@@ -114,14 +120,17 @@ class Asha:
     def observe(self, index: Ladder, view: View, event: ev.Event) -> bool:
         match event:
             case ev.PointReported(attempt=attempt):
-                return index.arrive(view.trial_of(attempt), view.spec.goal.mode)
+                trial = view.trial_of(attempt)
+                return trial.ended is None and index.arrive(trial, view.spec.goal.mode)
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
                     if verdict.act is Act.RUN:
                         index.go_on(verdict.trial, verdict.stage)
+                        if verdict.trial in view.suspended:
+                            index.interrupted[verdict.trial] = None
             case ev.AttemptEnded(attempt=attempt):
                 trial = view.trials[trial_of(attempt)]
-                if trial.ended is None and not self._at_rung(index, trial):
+                if trial.ended is None and not (self.pause and self._at_rung(index, trial)):
                     index.interrupted[trial.id] = None
             case ev.AttemptGranted(trial=number):
                 index.interrupted.pop(number, None)
@@ -132,37 +141,29 @@ class Asha:
         return False
 
     def decide(self, index: Ladder, view: View, rng: Rng) -> Plan:
-        running = [view.trials[a.trial] for a in view.attempts.values()]
-        climbing = [t for t in running if not self._at_rung(index, t)]
-        standing = [t for t in running if self._at_rung(index, t)]
-        verdicts = [self._climb(index, view, t) for t in climbing]
-        free = view.slots - len(climbing)
+        live = [view.trials[a.trial] for a in view.attempts.values()]
+        running = [t for t in live if t.ended is None]
+        slots = view.slots - (len(live) - len(running))  # the others are being killed
+        own = [*running, *map(view.trial, index.interrupted)]
+        climbing = [t for t in own if not self._at_rung(index, t)]
+        standing = [t for t in own if self._at_rung(index, t)]
+        verdicts = [self._climb(index, view, t) for t in climbing if t.attempt is not None]
+        verdicts += islice(
+            (self._climb(index, view, t) for t in climbing if t.attempt is None), max(0, slots - len(verdicts))
+        )
         if self.pause:
-            verdicts += self._promote(index, view, free, standing)
+            verdicts += self._promote(index, view, slots - len(climbing), standing)
             verdicts += self._pause(index, standing, {v.trial for v in verdicts})
         else:
             verdicts += (self._go_or_end(index, view, t) for t in standing)
-        free = view.slots - sum(v.act is Act.RUN for v in verdicts)
-        taken = {v.trial for v in verdicts}
-        for trial in self._unfinished(index, view, taken):
-            if free <= 0:
-                break
-            verdicts.append(self._climb(index, view, trial))
-            free -= 1
-        return Plan(tuple(verdicts), open=max(0, free))
+        free = max(0, slots - sum(v.act is Act.RUN for v in verdicts))
+        starts = [self._climb(index, view, view.trials[t]) for t in islice(view.waiting, free)]
+        return Plan((*verdicts, *starts), open=free - len(starts))
 
     def _at_rung(self, index: Ladder, trial: Trial) -> bool:
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:
             return False  # at its end: it leaves by itself
         return len(index.reached.get(trial.id, ())) > index.stage.get(trial.id, 0)
-
-    def _unfinished(self, index: Ladder, view: View, taken: set[TrialId]) -> Iterator[Trial]:
-        """Interrupted on the way to a rung, then not started yet."""
-        for trial in index.interrupted:
-            if trial not in taken:
-                yield view.trials[trial]
-        for trial in view.waiting:
-            yield view.trials[trial]
 
     def _run(self, view: View, trial: TrialId, rule: Rule, numbers: dict[str, float], stage: int) -> Verdict:
         return Verdict(trial, Act.RUN, Reason(rule, numbers), view.spec.resources.cores_per_trial, stage=stage)
@@ -174,12 +175,12 @@ class Asha:
     def _promote(self, index: Ladder, view: View, free: int, standing: list[Trial]) -> Iterator[Verdict]:
         """Free slots to the promotable; where no configuration is left to be started, to the best of all that wait."""
         here = {t.id for t in standing}
-        chosen: set[TrialId] = set()
+        chosen = 0
         for number, trial in index.promotable(everyone=_idle_is_waste(view)):
-            if len(chosen) >= free:
+            if chosen >= free:
                 return
-            if trial not in chosen and (view.trials[trial].attempt is None or trial in here):
-                chosen.add(trial)
+            if trial not in index.interrupted and (view.trials[trial].attempt is None or trial in here):
+                chosen += 1
                 yield self._run(view, trial, Rule.RUNG_PROMOTED, index.standing(trial, number), number + 1)
 
     def _pause(self, index: Ladder, standing: list[Trial], chosen: set[TrialId]) -> Iterator[Verdict]:

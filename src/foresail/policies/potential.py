@@ -1,7 +1,8 @@
 """Accuracy potential as policies use it: for each trial, the chance to reach a value within so many further steps.
 
-Forecasts are pure functions of the curves, so keeping them (by trial and by how much of its curve was seen) changes the
-speed of a decision and never the decision.
+A forecast sees all curves that it is given, so they are always all of the same: those of every trial that may go on
+and has the same horizon. It is then a pure function of the view, and keeping it until one of these curves changes is a
+matter of speed and never changes a decision.
 """
 
 from __future__ import annotations
@@ -52,21 +53,27 @@ class Foresight:
 
 @dataclass
 class Potential:
-    """Forecasts of a study's trials."""
+    """Forecasts of a study's trials. `kept`: by horizon, what they were made from, and they."""
 
-    kept: dict[TrialId, tuple[int, float, Foresight]] = field(default_factory=dict)
+    kept: dict[int, tuple[object, dict[TrialId, Foresight]]] = field(default_factory=dict)
 
     def foresee(self, view: View, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
         """Of each of `trials`, which have at least one point."""
-        stale = [t for t in trials if self.kept.get(t.id, (0, 0.0))[:2] != (len(t.values), target)]
-        for horizon in {horizon_of(t) for t in stale}:
-            group = [t for t in stale if horizon_of(t) == horizon]
-            for trial, foresight in zip(group, _forecast(view, group, horizon, target), strict=True):
-                self.kept[trial.id] = (len(trial.values), target, foresight)
-        return {t.id: self.kept[t.id][2] for t in trials}
+        groups: dict[int, list[Trial]] = {}
+        for trial in sorted(trials, key=lambda t: t.id):
+            groups.setdefault(horizon_of(trial), []).append(trial)
+        self.kept = {horizon: self._of(view, group, horizon, target) for horizon, group in groups.items()}
+        return {trial: foresight for _, found in self.kept.values() for trial, foresight in found.items()}
 
-    def forget(self, trial: TrialId) -> None:
-        self.kept.pop(trial, None)
+    def _of(
+        self, view: View, group: list[Trial], horizon: int, target: float
+    ) -> tuple[object, dict[TrialId, Foresight]]:
+        made_from = (target, tuple((t.id, t.told) for t in group))
+        known = self.kept.get(horizon)
+        if known is not None and known[0] == made_from:
+            return known
+        found = _forecast(view, group, horizon, target)
+        return made_from, {t.id: foresight for t, foresight in zip(group, found, strict=True)}
 
 
 def horizon_of(trial: Trial) -> int:

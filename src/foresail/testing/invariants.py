@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from foresail.core import events as ev
-from foresail.core.commands import Command, DeleteCheckpoint, Kill, Launch, Yield
+from foresail.core.commands import Command, DeleteCheckpoint, Launch
 from foresail.core.plan import Verdict
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View, apply
@@ -33,6 +33,9 @@ LEGAL: dict[Status, frozenset[Status]] = {
     Status.SUSPENDED: frozenset({Status.RUNNING, Status.ENDED, Status.FAILED, Status.COMPLETED}),
 }
 """Where a trial may go from where it stands; what has ended stays where it is."""
+
+COMPARED_EVERY = 16
+"""Whole views are compared so many waits apart, and whenever a driver comes or leaves."""
 
 SLACK_S = 10.0
 """Beyond budget and grace: from the kill to the news of it."""
@@ -92,21 +95,21 @@ class Witness:
         self.view = View()
         self._controller: Controller | None = None
         self._offered: list[ev.Fact] = []
-        self._asked: set[AttemptId] = set()
+        self._doomed: set[str] = set()
         self._stopped = False
-        self._appends = 0
+        self._appends = self._settled = 0
         self.counts: dict[str, int] = {}
 
     # --- from the seams --------------------------------------------------------------------------------------
 
     def driver_comes(self, controller: Controller) -> None:
         self._controller = controller
-        self._asked.clear()
         self._offered.clear()
         if view_digest(controller.view) != view_digest(self.view):
             raise Broken("fold_equals_live", "the view that was loaded is not the one that was lived")
 
     def driver_left(self) -> None:
+        self._same_view()
         self._controller = None
 
     def wants_stop(self) -> bool:
@@ -131,8 +134,6 @@ class Witness:
             case Launch(attempt=attempt):
                 if attempt not in self.books.live:
                     raise Broken("granted_before_launched", f"{attempt} is launched and no grant is recorded")
-            case Yield(attempt=attempt) | Kill(attempt=attempt):
-                self._asked.add(attempt)
             case DeleteCheckpoint(path=path):
                 self._may_go(path)
 
@@ -146,6 +147,11 @@ class Witness:
         self._wishes_done()
         self._living_are_known()
         self._in_budget()
+        self._settled += 1
+        if self._settled % COMPARED_EVERY == 0:
+            self._same_view()
+
+    def _same_view(self) -> None:
         if self._controller is not None and view_digest(self._controller.view) != view_digest(self.view):
             raise Broken("fold_equals_live", "the log folds to another view than the driver holds")
 
@@ -358,15 +364,14 @@ class Witness:
         if path not in books.saved:
             return
         trial, step, value = books.saved[path]
-        mine = [s for s in books.saved.values() if s[0] == trial]
-        finite = [sign * s[2] for s in mine if s[2] is not None and math.isfinite(s[2])]
-        is_best = value is not None and math.isfinite(value) and sign * value == max(finite)
-        if trial not in books.ended and step == max(s[1] for s in mine):
+        self._doomed.add(path)
+        left = [s for p, s in books.saved.items() if s[0] == trial and p not in self._doomed]
+        if trial not in books.ended and step > max((s[1] for s in left), default=0):
             raise Broken("checkpoints_that_are_needed_stay", f"{path} is the latest of trial {trial}")
-        if trial not in books.ended and is_best and sum(sign * value == f for f in finite if value is not None) == 1:
+        needed = trial not in books.ended or (self.view.best is not None and self.view.best[0] == trial)
+        best = max((sign * s[2] for s in left if s[2] is not None and math.isfinite(s[2])), default=-math.inf)
+        if needed and value is not None and math.isfinite(value) and sign * value > best:
             raise Broken("checkpoints_that_are_needed_stay", f"{path} is the best of trial {trial}")
-        if self.view.best is not None and self.view.best[0] == trial and is_best and len(finite) == len(set(finite)):
-            raise Broken("checkpoints_that_are_needed_stay", f"{path} is the best of all")
 
     def _wishes_done(self) -> None:
         books = self.books
@@ -381,9 +386,6 @@ class Witness:
         for trial, wish in books.wish.items():
             if wish.act is Act.END and trial not in books.ended:
                 raise Broken("wishes_become_commands", f"trial {trial} should be over")
-        for trial, status in books.ended.items():
-            if status is not Status.DIVERGED:
-                continue
         self._diverged_are_over()
 
     def _diverged_are_over(self) -> None:

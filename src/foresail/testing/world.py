@@ -184,7 +184,7 @@ class World:
         while not self._inbox and self._queue and self._queue[0][0] <= until:
             self._pass_until(self._queue[0][0])
         if not self._inbox:
-            self.t = max(self.t, until)
+            self.t, self._since_s = max(self.t, until), max(self._since_s, until_s)
             return ()
         facts, self._inbox = self._inbox, []
         self._told += facts
