@@ -54,6 +54,14 @@ def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]
         yield ask_to_leave(view, attempt)
 
 
+def remind(view: View) -> Iterator[Command]:
+    """What was asked of attempts that are still here: an earlier driver may have recorded it and not done it."""
+    for attempt in view.attempts.values():
+        if attempt.ending:
+            over = view.trials[attempt.trial].ended is not None
+            yield Kill(attempt.id) if over else Yield(attempt.id, view.spec.grace_s)
+
+
 def ask_to_leave(view: View, attempt: Attempt) -> Move:
     """A checkpoint at the next step boundary, then the end."""
     leave = ev.AttemptEnding(at_s=view.now_s, attempt=attempt.id)
@@ -76,8 +84,10 @@ def end_trial(view: View, trial: Trial, status: Status, detail: str) -> Iterator
 
 def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     trial = view.trials[verdict.trial]
-    if trial.ended is not None or trial.attempt is not None or len(view.free_cores) < verdict.cores:
+    if trial.ended is not None or trial.attempt is not None:
         return
+    if len(view.free_cores) < verdict.cores or len(view.attempts) >= view.slots:
+        return  # who leaves has not left yet
     checkpoint = trial.checkpoint
     granted = ev.AttemptGranted(
         at_s=view.now_s,

@@ -180,10 +180,11 @@ class Pop:
         return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
     def _turn_is_over(self, view: View, attempt: Attempt) -> bool:
-        trial = view.trials[attempt.trial]
-        done = attempt.step - attempt.resume_step
+        """At a step that completes a turn. Only new steps count: who has no checkpoint must get past where it was."""
+        trial, turn = view.trials[attempt.trial], self._turn_steps(view.trials[attempt.trial])
+        begun = max(attempt.resume_step, attempt.known)
         finishing = trial.max_steps is not None and trial.last_step >= trial.max_steps
-        return not finishing and done > 0 and done % self._turn_steps(trial) == 0
+        return not finishing and max(0, attempt.step - begun) // turn > max(0, attempt.previous - begun) // turn
 
     def _turn_steps(self, trial: Trial) -> int:
         return max(self.turn_steps, round(self.turn_frac * horizon_of(trial)))

@@ -172,7 +172,7 @@ class Potential:
         """Of each of `trials`. Needs one point of the study at least."""
         found = {}
         for trial in trials:
-            key = (len(trial.values), self.fits, target)
+            key = (trial.told, self.fits, target)
             known = self.kept.get(trial.id)
             if known is None or known[0] != key:
                 known = self.kept[trial.id] = (key, self._foresight(trial, target))
