@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict
@@ -27,8 +27,9 @@ from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Attempt, Trial, View
 from foresail.core.words import Act, Label, TrialId
+from foresail.policies.horizon import horizon_of
 from foresail.policies.policy import Rng
-from foresail.policies.potential import Foresight, Potential, horizon_of
+from foresail.policies.potential import Foresight, Potential
 
 
 def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
@@ -50,7 +51,7 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
 class Turns:
     """Index of POP: what is foreseen, and how many trials are over."""
 
-    potential: Potential = field(default_factory=Potential)
+    potential: Potential
     ended: int = 0
 
 
@@ -84,14 +85,14 @@ class Pop:
     fair: int = 5
 
     def begin(self, spec: StudySpec) -> Turns:
-        return Turns()
+        return Turns(Potential.begin(spec))
 
     def observe(self, index: Turns, view: View, event: ev.Event) -> bool:
+        index.potential.observe(view, event)
         match event:
             case ev.PointReported(attempt=attempt):
                 return self._turn_is_over(view, view.attempts[attempt])
-            case ev.TrialEnded(trial=trial):
-                index.potential.forget(trial)
+            case ev.TrialEnded():
                 index.ended += 1
         return False
 
@@ -107,6 +108,7 @@ class Pop:
             *(self._end(c) for c in rest if self._is_over(c)),
             *(self._turn_given(turns, trial, p_star, view) for trial in turns.given),
             *(self._turn_over(c, p_star) for c in rest if self._must_leave(c, turns)),
+            *(self._unseen_must_leave(t) for t in self._unseen(view) if t not in turns.given),
         ]
         return Plan(tuple(verdicts), open=turns.new)
 
@@ -118,7 +120,7 @@ class Pop:
             return []
         live = [*(a.trial for a in view.attempts.values()), *view.suspended]
         trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
-        seen = index.potential.foresee(view, trials, target)
+        seen = index.potential.foresee(trials, target)
         return [self._chance(view, t, seen[t.id]) for t in trials]
 
     def _target(self, view: View) -> float | None:
@@ -178,10 +180,11 @@ class Pop:
         return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
     def _turn_is_over(self, view: View, attempt: Attempt) -> bool:
-        trial = view.trials[attempt.trial]
-        done = attempt.step - attempt.resume_step
+        """At a step that completes a turn. Only new steps count: who has no checkpoint must get past where it was."""
+        trial, turn = view.trials[attempt.trial], self._turn_steps(view.trials[attempt.trial])
+        begun = max(attempt.resume_step, attempt.known)
         finishing = trial.max_steps is not None and trial.last_step >= trial.max_steps
-        return not finishing and done > 0 and done % self._turn_steps(trial) == 0
+        return not finishing and max(0, attempt.step - begun) // turn > max(0, attempt.previous - begun) // turn
 
     def _turn_steps(self, trial: Trial) -> int:
         return max(self.turn_steps, round(self.turn_frac * horizon_of(trial)))
@@ -215,6 +218,13 @@ class Pop:
     def _must_leave(self, chance: Chance, turn: Turn) -> bool:
         trial = chance.trial
         return trial.attempt is not None and trial.id not in turn.given and not self._is_over(chance)
+
+    def _unseen(self, view: View) -> list[TrialId]:
+        running = (view.trials[attempt.trial] for attempt in view.attempts.values())
+        return [trial.id for trial in running if trial.best_value is None and trial.ended is None]
+
+    def _unseen_must_leave(self, trial: TrialId) -> Verdict:
+        return Verdict(trial, Act.WAIT, Reason(Rule.POP_UNSEEN), label=Label.OPPORTUNISTIC)
 
     def _turn_over(self, chance: Chance, p_star: float) -> Verdict:
         numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
