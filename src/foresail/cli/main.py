@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import click
 
+from foresail import __version__
 from foresail.cli.exits import MEANINGS, Exit
-from foresail.cli.output import say, show_error
+from foresail.cli.output import exit_code_of, say, show_error
 from foresail.errors import CallerError, ForesailError, HostError, nearest
 
 COMMANDS: dict[str, str] = {
@@ -104,8 +105,6 @@ def _failed(error: Exception, *, as_json: bool) -> int:
 
             say(traceback.format_exc() + "this is a bug of Foresail: please report it together with this text")
             return Exit.BUG
-    from foresail.cli.output import exit_code_of
-
     show_error(known, as_json=as_json)
     return exit_code_of(known)
 
@@ -117,7 +116,7 @@ def _failed(error: Exception, *, as_json: bool) -> int:
     no_args_is_help=False,
     invoke_without_command=True,
 )
-@click.version_option(package_name="foresail", message="foresail %(version)s")
+@click.version_option(__version__, message="foresail %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Foresail tunes deep-learning training: it foresees how each run will end and how fast it can go, and gives the
