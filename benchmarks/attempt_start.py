@@ -31,7 +31,10 @@ TORCH = (
     "import time\nimport torch\n"
     "def train(run):\n"
     "    began = time.monotonic()\n"
-    "    torch.nn.Linear(8, 8)(torch.zeros(4, 8)).sum().backward()\n"
+    "    model = torch.nn.Linear(8, 8)\n"
+    "    optimizer = torch.optim.AdamW(model.parameters())\n"
+    "    model(torch.zeros(4, 8)).sum().backward()\n"
+    "    optimizer.step()\n"
     "    run.report(at=time.monotonic(), own=time.monotonic() - began)\n"
 )
 SCRIPT = (
@@ -75,7 +78,12 @@ def measure(what: str, folder: Path, target: Any, attempts: int) -> None:
     names = ("to first word", "word to driver", "to known end", "own work")
     print(f"{what}: first attempt {1e3 * first[0]:.0f} ms to its first word; later ones, median (worst), ms:")
     columns = list(zip(*later, strict=True))
-    print("   " + ", ".join(f"{n} {1e3 * statistics.median(c):.1f} ({1e3 * max(c):.1f})" for n, c in zip(names, columns)))
+    print(
+        "   "
+        + ", ".join(
+            f"{n} {1e3 * statistics.median(c):.1f} ({1e3 * max(c):.1f})" for n, c in zip(names, columns, strict=True)
+        )
+    )
 
 
 def one(executor: LocalExecutor, number: int) -> tuple[float, float, float, float]:

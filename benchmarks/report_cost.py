@@ -19,6 +19,7 @@ from foresail.core.words import AttemptId, TrialId
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant, write_grant
 from foresail.worker.run import Run
+from foresail.worker.spool import Spool
 
 
 def main() -> None:
@@ -39,11 +40,12 @@ def time_reports(folder: Path, reports: int) -> list[float]:
         config={"lr": 0.1},
         goal=Goal("accuracy", "max", trials=1),
     )
-    write_grant(StudyFolder(folder).attempt(grant.attempt), grant)
+    place = StudyFolder(folder).attempt(grant.attempt)
+    write_grant(place, grant)
     ear, bell = os.pipe()
     os.set_blocking(bell, False)
     os.set_blocking(ear, False)
-    run = Run(grant, bell=bell)
+    run = Run(grant, spool=Spool(place.spool, bell=bell))
     costs = []
     for step in range(1, reports + 1):
         began = time.perf_counter()

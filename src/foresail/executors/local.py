@@ -106,11 +106,11 @@ class LocalExecutor:
         if folder.grant.exists():
             self._pending += self.adopt([launch.attempt])
             return
-        write_grant(folder, grant_of(launch, root=self._study.root, goal=self._goal, entry=self._entry))
         self._live[launch.attempt] = _Watched(self._listener(launch.attempt), folder, linux.count_oom_kills())
         try:
+            write_grant(folder, grant_of(launch, root=self._study.root, goal=self._goal, entry=self._entry))
             self._nursery.begin(launch.attempt)
-        except CallerError as error:
+        except (CallerError, OSError) as error:
             self._end(launch.attempt, Outcome.FAILED, str(error))
 
     def _listener(self, attempt: AttemptId) -> Listener:

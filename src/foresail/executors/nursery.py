@@ -110,6 +110,7 @@ class Nursery:
             theirs.detach()
             os.close(self._bell)
             function: Training = self._target  # type: ignore[assignment]  # an Entry is never forked
+            template.import_what_follows()
             template.serve(setting, lambda: function, Ready(warm=True))
         finally:
             os._exit(1)

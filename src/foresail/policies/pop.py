@@ -87,11 +87,11 @@ class Pop:
         return Turns()
 
     def observe(self, index: Turns, view: View, event: ev.Event) -> bool:
+        index.potential.observe(view, event)
         match event:
             case ev.PointReported(attempt=attempt):
                 return self._turn_is_over(view, view.attempts[attempt])
-            case ev.TrialEnded(trial=trial):
-                index.potential.forget(trial)
+            case ev.TrialEnded():
                 index.ended += 1
         return False
 

@@ -92,9 +92,7 @@ def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, s
     """Play a study to its end."""
     clock = VirtualClock()
     controller = Controller(policy, Proposals(search_of(trace, spec.search.name, spec.seed)))
-    executor = ReplayExecutor(
-        trace.record, trace.metric, clock, start_s=setting.start_s, restart_s=setting.restart_s
-    )
+    executor = ReplayExecutor(trace.record, trace.metric, clock, start_s=setting.start_s, restart_s=setting.restart_s)
     driver = Driver(controller, store=store, executor=executor, clock=clock)
     store.append(controller.feed(ev.StudyCreated(at_s=0.0, spec=spec)).events, durable=True)
     driver.run(tuple(range(setting.workers)))

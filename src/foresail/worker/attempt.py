@@ -36,7 +36,7 @@ def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None,
     folder = StudyFolder(Path(grant.root)).attempt(grant.attempt)
     spool = Spool(folder.spool, bell=bell)
     try:
-        farewell = _call(grant, find, bell, own_process)
+        farewell = _call(grant, find, spool, own_process)
     except (Exception, SystemExit, Killed) as error:
         farewell = explain(error)
         _keep_traceback(folder, error)
@@ -45,10 +45,10 @@ def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None,
     return farewell
 
 
-def _call(grant: Grant, find: Callable[[], Training], bell: int | None, own_process: bool) -> Farewell:
+def _call(grant: Grant, find: Callable[[], Training], spool: Spool, own_process: bool) -> Farewell:
     function = find()
     randomness.seed_all(grant.seed)
-    run = Run(grant, bell=bell)
+    run = Run(grant, spool=spool)
     if own_process:
         _heed_signals(run)
     try:

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from foresail.core.words import Scalar, TrialId
-from foresail.errors import nearest
+from foresail.errors import HostError, nearest
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.metrics import Metrics, check_step
@@ -63,15 +63,15 @@ class Run:
 
     Args:
         grant: what the process was told.
-        bell: a pipe that wakes the driver at a report, where there is one.
+        spool: where it speaks; the attempt's own if not given.
     """
 
-    def __init__(self, grant: Grant, *, bell: int | None = None) -> None:
+    def __init__(self, grant: Grant, *, spool: Spool | None = None) -> None:
         self._study = StudyFolder(Path(grant.root))
         self._grant = grant
         self._folder = self._study.attempt(grant.attempt)
         self._wish = os.fspath(self._folder.wish)
-        self._spool = Spool(self._folder.spool, bell=bell)
+        self._spool = spool or Spool(self._folder.spool)
         self._metrics = Metrics(grant.goal.metric)
         self._kept = Kept()
         self._resume_from, self._step = _resume(self._study, grant)
@@ -139,6 +139,8 @@ class Run:
             self._spool.write(Horizon(max_steps=max))
         while max is None or self._step < max:
             if not self._looping:
+                if self._is_wished():
+                    raise Yielded  # nothing is done yet, so nothing is to be saved
                 self._looping = True
                 restore_randomness(self._resume_from)
                 self._mark_s = perf_counter()
@@ -220,7 +222,14 @@ class Run:
 
         began_s = perf_counter()
         metrics = self._reported if self._reported_step == self._step else {}
-        written = checkpoint.write(self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write)
+        try:
+            written = checkpoint.write(
+                self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write
+            )
+        except HostError as error:
+            warnings.warn(f"{error}; training goes on without", RuntimeWarning)
+            self._moments.note(perf_counter(), perf_counter() - began_s)
+            return
         seconds = perf_counter() - began_s
         self._mark_s += seconds  # saving is not training
         self._moments.note(began_s + seconds, seconds)

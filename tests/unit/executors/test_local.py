@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -267,8 +268,6 @@ lab.until(lambda: False)
 @pytest.mark.parametrize("fork", [True, False], ids=["fork", "import"])
 @pytest.mark.parametrize("template_too", [True, False], ids=["with its template", "alone"])
 def test_a_killed_driver_leaves_no_process(tmp_path, make_lab, fork, template_too):
-    import subprocess
-
     here = [str(HERE.parent), *sys.path]
     code = DRIVER.format(path=here, folder=str(tmp_path / "study"), fork=fork)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as driver:
@@ -283,7 +282,7 @@ def test_a_killed_driver_leaves_no_process(tmp_path, make_lab, fork, template_to
     facts = lab.executor.adopt([AttemptId("0-1")])
     assert [f.outcome for f in facts if isinstance(f, ev.AttemptEnded)] == [Outcome.LOST]
     assert [f.step for f in facts if isinstance(f, ev.PointReported)] == [1]
-    assert not any(map(is_alive, pids))
+    lab.until(lambda: not any(map(is_alive, pids)))
 
 
 # --- commands ----------------------------------------------------------------------------------------------------
@@ -384,3 +383,70 @@ def test_a_command_is_killed_with_its_group(make_lab, tmp_path):
     lab.executor.perform(Yield(attempt, 0.05))
     assert lab.until_end(attempt).outcome is Outcome.KILLED
     assert not is_alive(int((lab.folder / "attempts" / attempt / "child").read_text()))
+
+
+# --- how the template comes to be --------------------------------------------------------------------------------
+
+CALLER = """
+import sys, threading, time
+from pathlib import Path
+sys.path[:0] = {path!r}
+from lab import GOAL, Lab, WallClock
+from foresail.errors import CallerError
+from foresail.executors.local import LocalExecutor
+
+def main():
+    captured = 41
+    def train(run):
+        run.report(accuracy=captured + 1)
+    if {threads}:
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    clock, folder = WallClock(), Path({folder!r})
+    executor = LocalExecutor(folder, clock=clock, goal=GOAL, target=train)
+    try:
+        executor.start()
+    except CallerError as error:
+        print(error)
+    else:
+        lab = Lab(executor, clock, folder)
+        lab.until_end(lab.launch())
+        print(lab.values(), executor.ready.warm)
+    executor.close()
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [
+        (False, "[42.0] True"),
+        (True, "the training function train uses captured of the function around it; this process could not be forked"),
+    ],
+)
+def test_this_process_is_forked_where_that_is_safe(tmp_path, threads, said):
+    code = CALLER.format(path=[str(HERE.parent), *sys.path], folder=str(tmp_path), threads=threads)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(said)
+    assert done.stderr == ""
+
+
+def test_threads_of_openblas_do_not_hinder_a_fork():
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "import numpy\n"
+        "numpy.ones((300, 300)) @ numpy.ones((300, 300))\n"
+        "from foresail.executors import linux, template\n"
+        "print(repr(template.unsafe_to_fork()))"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "''\n"
+
+
+def test_a_folder_that_cannot_be_written_fails_the_attempt(make_lab):
+    lab = make_lab("fork", "counts")
+    (lab.folder / "attempts").touch()
+    end = lab.until_end(lab.launch())
+    assert end.outcome is Outcome.FAILED
+    assert "Not a directory" in end.detail or "File exists" in end.detail

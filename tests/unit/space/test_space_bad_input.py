@@ -1,6 +1,6 @@
 """One clear error for each kind of wrong space or configuration: what, what is allowed, what to do."""
 
-# ruff: noqa: E501 - each message stands whole on its line, so that a search finds it
+
 
 import math
 

@@ -377,6 +377,25 @@ def test_a_network_file_system_gets_a_rollback_journal_and_a_warning(
         assert store.last == 32
 
 
+def test_a_reader_that_holds_a_rollback_journal_costs_the_writer_nothing_but_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    monkeypatch.setattr(connect, "network_kind", lambda path: "nfs4")
+    with pytest.warns(RuntimeWarning, match="network file system"):
+        store = SqliteStore.open(path)
+    with store, SqliteStore.open(path, write=False) as reader:
+        store._connection.execute("PRAGMA busy_timeout = 0")
+        reader._connection.execute("BEGIN")
+        reader._connection.execute("SELECT count(*) FROM event").fetchone()
+        with pytest.raises(HostError, match="another program holds it"):
+            store.append([point(1), point(2)])
+        assert store.last == 0
+        reader._connection.execute("COMMIT")
+        store.append([point(1)])
+        assert steps(reader) == [1]
+
+
 @pytest.mark.parametrize(
     ("where", "kind"),
     [("/data/nfs/a.db", "nfs4"), ("/data/a.db", ""), ("/data/nfs/local/a.db", ""), ("/ceph/x/y/a.db", "fuse.ceph")],

@@ -16,7 +16,7 @@ from trainings import Counter
 
 from foresail.core.goal import Goal
 from foresail.core.words import AttemptId, Outcome, TrialId
-from foresail.errors import TrainingError
+from foresail.errors import HostError, TrainingError
 from foresail.worker import client, randomness
 from foresail.worker.attempt import live
 from foresail.worker.folder import StudyFolder
@@ -92,7 +92,9 @@ class Scalarlike:
 
 
 @pytest.mark.parametrize(
-    "value", [0.25, np.float32(0.25), np.array(0.25), np.array([0.25]).reshape(()), Scalarlike()], ids=repr
+    "value",
+    [0.25, np.float32(0.25), np.array(0.25), np.array([0.25]).reshape(()), Scalarlike()],
+    ids=lambda v: type(v).__name__,
 )
 def test_what_has_a_float_is_a_number(run, value):
     run.report(accuracy=value)
@@ -231,9 +233,14 @@ def test_states_of_plain_data_come_back_as_they_were(run):
 
 
 def save_once(run: Run) -> None:
-    run.ask_to_leave()
     with pytest.raises(Yielded):
-        list(run.steps(max=2))
+        leave_in_the_first_step(run)
+
+
+def leave_in_the_first_step(run: Run) -> None:
+    for step in run.steps(max=2):
+        run.report(accuracy=step)
+        run.ask_to_leave()
 
 
 def test_what_has_no_state_is_refused_when_it_is_tracked(run):
@@ -250,9 +257,16 @@ def test_a_state_that_cannot_be_read_back_is_refused_at_the_first_save(run):
             return {"hook": test_a_state_that_cannot_be_read_back_is_refused_at_the_first_save}
 
     run.track(odd=Odd())
-    run.ask_to_leave()
     with pytest.raises(TrainingError, match=r"run\.on_save"):
-        list(run.steps(max=2))
+        leave_in_the_first_step(run)
+
+
+def test_a_wish_before_the_first_step_leaves_at_once(run):
+    run.track(counter=Counter())
+    run.ask_to_leave()
+    with pytest.raises(Yielded):
+        next(run.steps(max=2))
+    assert spooled(run) == [Horizon(max_steps=2)]
 
 
 def test_a_checkpoint_without_the_tracked_name_is_told(run):
@@ -292,21 +306,45 @@ def test_when_a_checkpoint_is_due():
     assert moments.is_due(300.0, improved=True)
 
 
-def test_a_full_disk_is_the_hosts_fault(run, monkeypatch):
+def test_a_full_disk_stops_nothing_and_loses_nothing(run, monkeypatch):
+    write, room = os.write, [30]
+
+    def nearly_full(fd: int, data: bytes) -> int:
+        if room[0] == 0:
+            raise OSError(28, "No space left on device")
+        sent = write(fd, data[: min(7, room[0])])
+        room[0] -= sent
+        return sent
+
+    monkeypatch.setattr(os, "write", nearly_full)
+    for _ in range(3):
+        run.report(accuracy=0.5)
+    assert spooled(run) == []
+    room[0] = 10_000
+    run.report(accuracy=0.5)
+    assert [point.step for point in spooled(run)] == [1, 2, 3, 4]
+
+
+def test_what_a_full_disk_never_took_is_named_at_the_end(tmp_path, monkeypatch):
+    spool = Spool(tmp_path / "spool.jsonl")
+
     def full(fd: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(RuntimeError, match="No space left"):
-        run.report(accuracy=1)
+    spool.write(Farewell(outcome=Outcome.COMPLETED))
+    with pytest.raises(HostError, match="No space left"):
+        spool.close()
 
 
-def test_a_short_write_is_finished(run, monkeypatch):
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
-    run.report(accuracy=0.5)
-    monkeypatch.undo()
-    assert spooled(run)[0].metrics == {"accuracy": 0.5}
+def test_a_checkpoint_that_finds_no_room_is_done_without(run):
+    def full(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    run.on_save(full)
+    with pytest.warns(RuntimeWarning, match="training goes on without"), pytest.raises(Yielded):
+        leave_in_the_first_step(run)
+    assert not [line for line in spooled(run) if isinstance(line, Saved)]
 
 
 def test_the_reader_gives_whole_lines_once_wherever_they_are_cut(tmp_path):
