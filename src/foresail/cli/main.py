@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -76,12 +77,26 @@ class Commands(click.Group):
         """Run a command and leave with its exit code; an error is one block, never a traceback."""
         given = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(given, prog_name or "foresail", complete_var, standalone_mode=False, **extra)
+            with warnings.catch_warnings():
+                warnings.showwarning = _note
+                code = super().main(given, prog_name or "foresail", complete_var, standalone_mode=False, **extra)
         except Exception as error:
             code = _failed(error, as_json="--json" in given)
         except (KeyboardInterrupt, click.exceptions.Abort):
             code = Exit.INTERRUPTED
         sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person reads it: without the line of our code that gave it."""
+    say(f"note:    {message}")
 
 
 def _failed(error: Exception, *, as_json: bool) -> int:
