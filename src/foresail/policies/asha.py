@@ -3,8 +3,8 @@
 Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it.
 In the pausing kind (the paper's, algorithm 2), a free slot goes to the best trial, from the highest rung down, that is
 in the top 1/eta of its rung and has not gone on yet; else to a new configuration. Who is not promoted waits, suspended,
-and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in
-the top 1/eta when it arrives, and is ended otherwise.
+and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune and Syne Tune), a trial goes on
+if it is at or above the quantile 1 - 1/eta of its rung when it arrives, itself included, and is ended otherwise.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Asha:
     def _go_or_end(self, index: Ladder, view: View, trial: Trial) -> Verdict:
         number = len(index.reached[trial.id]) - 1
         numbers = index.standing(trial.id, number)
-        if numbers["rank"] <= max(1, numbers["keep"]):
+        if (numbers["rank"] - 1) * index.eta <= numbers["of"] - 1:  # at or above the quantile 1 - 1/eta
             return self._run(view, trial.id, Rule.RUNG_PROMOTED, numbers, number + 1)
         return Verdict(trial.id, Act.END, Reason(Rule.RUNG_STOPPED, numbers))
 
