@@ -16,10 +16,10 @@ import msgspec
 
 from foresail.api.interrupt import stop_on_interrupt
 from foresail.api.machine import host_name, usable_cores
+from foresail.api.recorded import folder_of
 from foresail.api.result import Result, result_of
 from foresail.core import events as ev
 from foresail.core.spec import StudySpec
-from foresail.core.view import View, fold
 from foresail.driver.clock import StudyClock
 from foresail.driver.loop import Driver, Watcher
 from foresail.engine.controller import Controller
@@ -36,11 +36,6 @@ IN_TEMPLATE = "FORESAIL_TEMPLATE"
 """Set where a user's script is imported only to find its training function."""
 
 
-def folder_of(storage: Path) -> Path:
-    """Where the attempts and checkpoints of the study in `storage` lie."""
-    return storage.with_suffix(".runs")
-
-
 def controller_of(spec: StudySpec) -> Controller:
     """An engine for the study.
 
@@ -49,32 +44,6 @@ def controller_of(spec: StudySpec) -> Controller:
     """
     search = get_search(spec.search.name)
     return Controller(make_policy(spec.policy), Proposals(search))
-
-
-def load_events(storage: Path) -> list[ev.Event]:
-    """The log, read without disturbing who writes it.
-
-    Raises:
-        CallerError: there is no such study, or it is of a newer version.
-    """
-    store = SqliteStore.open(storage, write=False)
-    try:
-        return [event for _, event in store.read()]
-    finally:
-        store.close()
-
-
-def load_view(storage: Path) -> View:
-    """The study as its log stands."""
-    view = fold(load_events(storage))
-    if view.events == 0:
-        raise CallerError(f"{storage} holds no study yet", do="start it with foresail run, or study.run()")
-    return view
-
-
-def load_result(storage: Path) -> Result:
-    """The result as the log stands."""
-    return result_of(load_view(storage), storage, folder_of(storage))
 
 
 def drive(

@@ -49,8 +49,8 @@ class TrialRow:
 class Result:
     """What `Study.run` returns.
 
-    `end`: "target", "deadline", "trials", "device_time", "exhausted", "stopped", "failing" or "nothing_left"; `why` says it
-    in a sentence. `best` is None if no trial reported a finite value.
+    `end`: "target", "deadline", "trials", "device_time", "exhausted", "stopped", "failing" or "nothing_left"; `why`
+    says it in a sentence. `best` is None if no trial reported a finite value.
     """
 
     name: str

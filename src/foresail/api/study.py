@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.api.drive import controller_of, drive, folder_of, load_result
+from foresail.api.display import showing
+from foresail.api.drive import Train, controller_of, drive
+from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
+from foresail.api.summary import summary
 from foresail.core.goal import Goal
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
@@ -29,11 +32,13 @@ class Study:
 
     Args:
         train: the training function, `train(run: fs.Run) -> None`. It may be any function if the study is run on a
-            platform that forks; otherwise, and to resume from another process, one that can be imported.
+            platform that forks; otherwise, and to resume from another process, one that can be imported. Or where it
+            is found, "module:name" or "path/to/file.py:name"; it is then not imported here.
         command: instead of `train`, a command line as a list, for scripts in any language.
         space: what may be tuned.
         goal: `fs.maximize(...)` or `fs.minimize(...)`.
-        storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in "<name>.runs".
+        storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in
+            "<name>.runs".
         name: for people; the name of the storage file if not given.
         policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
@@ -52,7 +57,7 @@ class Study:
 
     def __init__(
         self,
-        train: Callable[[Any], object] | None = None,
+        train: Train | str | None = None,
         *,
         space: Space,
         goal: Goal,
@@ -74,7 +79,7 @@ class Study:
     ) -> None:
         _check_parts(train, command, space, goal)
         _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
-        self._train = train
+        self._train = None if isinstance(train, str) else train
         self.space = space
         name = name or (Path(storage).stem if storage else _name_of(train, command))
         self.storage = Path(storage) if storage else Path(f"{_file_name(name)}.db")
@@ -100,19 +105,27 @@ class Study:
         """Where attempts and checkpoints lie."""
         return folder_of(self.storage)
 
-    def run(self, *, watch: Watcher | None = None) -> Result:
+    def run(self, *, watch: Watcher | None = None, quiet: bool = False) -> Result:
         """Train until the goal is reached or a budget is used, and return what was found.
 
         A storage that holds this study already is continued: what is finished is not done again.
 
         Args:
-            watch: called after each batch of events with the view and the new events; None shows progress.
+            watch: called after each batch of events with the view and the new events, and about once a second with
+                none; it takes the place of the progress on stderr.
+            quiet: show no progress and no summary.
 
         Raises:
             CallerError: the storage holds another study, another driver runs it, or the machine is too small.
             HostError: the storage cannot be written.
         """
-        return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+        if watch is not None:
+            return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+        with showing(quiet=quiet) as shown:
+            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
+        if not quiet:
+            print(f"\n{summary(result)}", file=sys.stderr)
+        return result
 
     def result(self) -> Result:
         """What is known now, from the storage.
@@ -129,14 +142,19 @@ def _check_parts(train: object, command: Sequence[str], space: object, goal: obj
             "neither a training function nor a command" if train is None else "both a training function and a command"
         )
         raise CallerError(f"the study has {what}", do="give one of the two")
-    if train is not None and not callable(train):
-        raise CallerError(f"train is {train!r}", allowed="a function train(run)")
+    if train is not None and not callable(train) and not _is_reference(train):
+        raise CallerError(f"train is {train!r}", allowed="a function train(run), or 'module:name'")
     if isinstance(command, str):
         raise CallerError(f"command {command!r} is one string", do="give a list, ['python', 'train.py']")
     if not isinstance(space, Space):
         raise CallerError(f"space is {space!r}", allowed="foresail.Space(...)")
     if not isinstance(goal, Goal):
         raise CallerError(f"goal is {goal!r}", allowed="foresail.maximize(...) or foresail.minimize(...)")
+
+
+def _is_reference(train: object) -> bool:
+    place, _, name = train.rpartition(":") if isinstance(train, str) else ("", "", "")
+    return bool(place and name)
 
 
 def _check_numbers(**numbers: int | None) -> None:
@@ -154,7 +172,9 @@ def _choice(what: str, named: Named) -> Choice:
     return Choice(options.pop("name"), options)
 
 
-def _name_of(train: Callable[[Any], object] | None, command: Sequence[str]) -> str:
+def _name_of(train: Train | str | None, command: Sequence[str]) -> str:
+    if isinstance(train, str):
+        return train.rpartition(":")[2]
     if train is not None:
         return str(getattr(train, "__name__", "study"))
     scripts = [Path(part).stem for part in command if part.endswith((".py", ".sh"))]
@@ -166,7 +186,7 @@ def _file_name(name: str) -> str:
 
 
 def _entry(
-    train: Callable[[Any], object] | None,
+    train: Train | str | None,
     command: Sequence[str],
     env: Mapping[str, str] | None,
     cwd: str | os.PathLike[str],
@@ -175,10 +195,10 @@ def _entry(
     settings = {str(k): str(v) for k, v in (env or {}).items()}
     if train is None:
         return Entry(command=tuple(str(part) for part in command), cwd=place, env=settings)
-    return Entry(function=reference_to(train), cwd=place, env=settings)
+    return Entry(function=train if isinstance(train, str) else reference_to(train), cwd=place, env=settings)
 
 
-def reference_to(train: Callable[[Any], object]) -> str:
+def reference_to(train: Train) -> str:
     """By which another process finds the function; empty for one that only this process has."""
     name = getattr(train, "__qualname__", "")
     module = sys.modules.get(getattr(train, "__module__", ""))

@@ -21,6 +21,8 @@ from foresail.ports import Clock, Executor, Store
 
 POLL_S = 60.0
 """Longest wait for news: long, since the executor wakes the loop and deadlines are known."""
+WATCH_S = 1.0
+"""The same while somebody watches: what is shown has a clock in it, and no thread of its own."""
 RETRY_S = 2.0
 """Pause between two tries to write to a store that refuses."""
 
@@ -30,8 +32,8 @@ Watcher = Callable[[View, Sequence[ev.Event]], None]
 class Driver:
     """Carries facts to the controller, its events to the store and its commands to the executor.
 
-    `watch` is called after each batch with the view and what is new. `trouble` is called with a sentence when the store
-    refuses to be written.
+    `watch` is called after each batch with the view and what is new, and once a second where nothing is. `trouble` is
+    called with a sentence when the store refuses to be written.
     """
 
     def __init__(
@@ -64,22 +66,29 @@ class Driver:
         now_s = self.clock.now_s()
         self._handle([ev.DriverStarted(at_s=now_s, cores=cores, host=host, wall_time=wall_time)])
         self._handle(self.executor.adopt(tuple(self.view.attempts)))
+        for command in self.controller.recover():
+            self.executor.perform(command)
         self._handle([ev.Ticked(at_s=self.clock.now_s())])
         while self.view.ended is None:
-            self._handle(self._news())
+            facts = self._news()
+            self._handle(facts)
+            if not facts and self._watch is not None:
+                self._watch(self.view, ())
         return self.view
 
     def _news(self) -> Sequence[ev.Fact]:
         now_s = self.clock.now_s()
         wake_s = self.controller.next_wake_s()
-        until_s = now_s + POLL_S if wake_s is None else min(wake_s, now_s + POLL_S)
-        facts = self.executor.poll(until_s)
+        until_s = now_s + (POLL_S if self._watch is None else WATCH_S)
+        until_s = until_s if wake_s is None else min(wake_s, until_s)
+        facts = [*self.executor.poll(until_s)]
+        now_s = self.clock.now_s()
         if self._stop_asked:
             self._stop_asked = False
-            return [*facts, ev.StopRequested(at_s=self.clock.now_s())]
-        if facts or wake_s is None or self.clock.now_s() < wake_s:
-            return facts
-        return [ev.Ticked(at_s=self.clock.now_s())]
+            facts.append(ev.StopRequested(at_s=now_s))
+        elif wake_s is not None and now_s >= wake_s:
+            facts.append(ev.Ticked(at_s=now_s))  # also beside news: it may be stale, and then nobody looks at the time
+        return facts
 
     def _handle(self, facts: Iterable[ev.Fact]) -> None:
         events: list[ev.Event] = []

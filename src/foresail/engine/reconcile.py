@@ -33,6 +33,8 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     """
     wanted = {verdict.trial: verdict for verdict in plan.verdicts}
     for attempt in tuple(view.attempts.values()):
+        if view.trials[attempt.trial].ended is not None:
+            continue  # it is leaving
         if attempt.trial not in wanted:
             if attempt.ending:
                 continue  # it is leaving, whatever is wished
@@ -50,6 +52,14 @@ def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]
     resize = verdict.act is Act.RUN and verdict.cores != len(attempt.cores)
     if (verdict.act is Act.WAIT or resize) and not attempt.ending:
         yield ask_to_leave(view, attempt)
+
+
+def remind(view: View) -> Iterator[Command]:
+    """What was asked of attempts that are still here: an earlier driver may have recorded it and not done it."""
+    for attempt in view.attempts.values():
+        if attempt.ending:
+            over = view.trials[attempt.trial].ended is not None
+            yield Kill(attempt.id) if over else Yield(attempt.id, view.spec.grace_s)
 
 
 def ask_to_leave(view: View, attempt: Attempt) -> Move:
@@ -74,8 +84,10 @@ def end_trial(view: View, trial: Trial, status: Status, detail: str) -> Iterator
 
 def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     trial = view.trials[verdict.trial]
-    if trial.ended is not None or trial.attempt is not None or len(view.free_cores) < verdict.cores:
+    if trial.ended is not None or trial.attempt is not None:
         return
+    if len(view.free_cores) < verdict.cores or len(view.attempts) >= view.slots:
+        return  # who leaves has not left yet
     checkpoint = trial.checkpoint
     granted = ev.AttemptGranted(
         at_s=view.now_s,

@@ -64,6 +64,7 @@ class Bracket:
         self.level += 1
         return True
 
+
 @dataclass
 class Brackets:
     """Index: the brackets in the order of their opening, and of each trial its bracket."""

@@ -32,11 +32,13 @@ class Fifo:
 
 
 def in_order(view: View, reason: Callable[[TrialId], Reason]) -> Iterator[Verdict]:
-    """RUN verdicts for what runs, then for what was interrupted, then for what waits, as many as there are slots."""
+    """RUN verdicts for all that runs, then for what was interrupted, then for what waits, as far as slots are free."""
     cores = view.spec.resources.cores_per_trial
-    queue = chain((a.trial for a in view.attempts.values()), view.suspended, view.waiting)
-    for trial in islice(queue, view.slots):
-        yield Verdict(trial, Act.RUN, reason(trial), cores)
+    running = [a.trial for a in view.attempts.values()]
+    idle = islice(chain(view.suspended, view.waiting), max(0, view.slots - len(running)))
+    for trial in chain(running, idle):
+        if view.trials[trial].ended is None:
+            yield Verdict(trial, Act.RUN, reason(trial), cores)
 
 
 def unfilled(view: View) -> int:

@@ -11,7 +11,7 @@ A trial is looked at again every `every` steps: what it has done by then counts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict

@@ -87,7 +87,8 @@ class Ladder:
                 for entry in self.rungs[number].stay:
                     if top and self.rungs[number].rank(entry) > keep:
                         break
-                    yield number, entry[1]
+                    if len(self.reached[entry[1]]) == number + 1:  # else it has passed this rung without a halt
+                        yield number, entry[1]
 
     def standing(self, trial: TrialId, number: int) -> dict[str, float]:
         """Numbers of a reason."""

@@ -145,8 +145,9 @@ class Pop:
         """Who holds the slots that the promising leave."""
         rest = [c for c in rest if not self._is_over(c)]
         chances = {c.trial.id: c for c in rest}
-        keep = self._still_in_turn(view, chances)[:shared]
-        turn = Turn(given=dict.fromkeys(keep), chances=chances)
+        unseen, inside = self._still_in_turn(view, chances)
+        room = max(0, shared - len(unseen))
+        turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
         new = self._chance_of_new(index, rest)
         starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
@@ -164,22 +165,26 @@ class Pop:
                 break
         return turn
 
-    def _still_in_turn(self, view: View, chances: dict[TrialId, Chance]) -> list[TrialId]:
-        """Running, not promising, and not at the end of a turn: first those of which nothing has been seen."""
+    def _still_in_turn(self, view: View, chances: dict[TrialId, Chance]) -> tuple[list[TrialId], list[TrialId]]:
+        """Running and of unknown promise: those of which nothing has been seen, which finish their first turn; and
+        those that are inside a turn, the best first."""
         unseen, inside = [], []
         for attempt in view.attempts.values():
             trial = view.trials[attempt.trial]
+            if trial.ended is not None:
+                continue
             if trial.best_value is None:
                 unseen.append(trial.id)
             elif trial.id in chances and not self._turn_is_over(view, attempt):
                 inside.append(trial.id)
-        return [*unseen, *sorted(inside, key=lambda t: -chances[t].p)]
+        return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
     def _turn_is_over(self, view: View, attempt: Attempt) -> bool:
-        trial = view.trials[attempt.trial]
-        done = attempt.step - attempt.resume_step
+        """At a step that completes a turn. Only new steps count: who has no checkpoint must get past where it was."""
+        trial, turn = view.trials[attempt.trial], self._turn_steps(view.trials[attempt.trial])
+        begun = max(attempt.resume_step, attempt.known)
         finishing = trial.max_steps is not None and trial.last_step >= trial.max_steps
-        return not finishing and done > 0 and done % self._turn_steps(trial) == 0
+        return not finishing and max(0, attempt.step - begun) // turn > max(0, attempt.previous - begun) // turn
 
     def _turn_steps(self, trial: Trial) -> int:
         return max(self.turn_steps, round(self.turn_frac * horizon_of(trial)))

@@ -1,8 +1,9 @@
 """Accuracy potential as policies use it: of each trial, the chance to reach a value and what it would gain.
 
-Part of a policy's index. What all trials say together is folded from the log, and fitted again at moments that the log
-alone decides (each time the study has grown by a quarter). A trial's forecast is a function of that and of its curve,
-always made for that trial alone, so keeping it changes the speed of a decision and not one bit of it.
+Part of a policy's index. What all trials say together is folded from the log, seen through a lens (`focus.py`), and
+fitted again at moments that the log alone decides: when the lens must change, and each time the study has grown by a
+quarter. A trial's forecast is a function of that and of its curve, always made for that trial alone, so keeping it
+changes the speed of a decision and not one bit of it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import TrialId
 from foresail.curves import Forecast, StudyState
+from foresail.policies.focus import Focus, Starts
 from foresail.policies.horizon import horizon_of
 from foresail.space import Space
 
@@ -26,18 +28,21 @@ MOST_STEPS = 64
 """A forecast looks at no more moments than this; longer horizons are thinned."""
 GROWTH = 1.25
 """The study is fitted again when it has so many times the points of the last fit: its cost stays a constant share."""
+GAIN_STEPS = np.linspace(0.0, 6.0, 13)
+"""Where the tail beyond the target is looked at for the expected gain, in units of the lens."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Foresight:
-    """What is foreseen of one trial for one target.
+    """What is foreseen of one trial for one target, both in the metric's own units.
 
     `ahead_H`: steps from now, rising; `seen_frac`: share of the trial's steps that has been seen.
     """
 
     forecast: Forecast
+    focus: Focus
     target: float
     last_step: int
     seen_frac: float
@@ -53,26 +58,32 @@ class Foresight:
         return future
 
     @cached_property
+    def _threshold(self) -> float:
+        return float(self.focus.of(self.target))
+
+    @cached_property
     def reach_H(self) -> Array:
         """P(target reached within so many steps), never falling."""
-        reach: Array = self.forecast.prob_reach(self.target, by=self.forecast.horizon)[0, self._future]
+        reach: Array = self.forecast.prob_reach(self._threshold, by=self.forecast.horizon)[0, self._future]
         return reach.astype(float)
 
     @cached_property
     def final(self) -> float:
-        """Expected value at the end."""
-        return float(self.forecast.mean[0, -1])
+        """Median of the value at the end."""
+        return float(self.focus.back(self.forecast.quantile(0.5)[0, -1]))
 
     @cached_property
     def ends_beyond(self) -> float:
         """P(the value at the end is at the target or better)."""
-        below = float(self.forecast.cdf(self.target)[0, -1])
+        below = float(self.forecast.cdf(self._threshold)[0, -1])
         return 1.0 - below if self.forecast.sign > 0 else below
 
     @cached_property
     def gain(self) -> float:
-        """Expected improvement over the target by the end."""
-        return float(self.forecast.expected_improvement(self.target)[0])
+        """Expected improvement over the target by the end: the integral of P(best > y) beyond it."""
+        levels = self._threshold + self.forecast.sign * GAIN_STEPS
+        passed = [float(self.forecast.prob_reach(float(level))[0]) for level in levels]
+        return float(abs(np.trapezoid(passed, self.focus.back(levels))))
 
     def within(self, steps: float) -> float:
         """P(the target is reached within `steps` further steps)."""
@@ -92,9 +103,11 @@ class Foresight:
 class Potential:
     """Forecasts of a study's trials. `begin` makes it, `observe` carries it over an event; nothing else changes it."""
 
-    state: StudyState
     space: Space
     end: int = 4
+    state: StudyState | None = None
+    focus: Focus | None = None
+    starts: Starts = field(default_factory=Starts)
     points: int = 0
     fitted: int = 0
     fits: int = 0
@@ -102,27 +115,53 @@ class Potential:
 
     @classmethod
     def begin(cls, spec: StudySpec) -> Potential:
-        space = Space.from_dict(spec.space)
-        return cls(StudyState(spec.goal.mode), space, end=spec.max_steps or 4)
+        return cls(Space.from_dict(spec.space), end=spec.max_steps or 4)
 
     def observe(self, view: View, event: ev.Event) -> None:
         match event:
-            case ev.TrialProposed(trial=trial, config=config):
-                self.state.update(trial, (), (), features=self.space.to_unit(config))
+            case ev.TrialProposed(trial=number):
+                self._tell(view.trials[number])
             case ev.PointReported(attempt=attempt, step=step, metrics=metrics):
                 value = metrics.get(view.spec.goal.metric)
                 if value is not None:
-                    trial_now = view.trial_of(attempt)
-                    self.state.update(trial_now.id, (step,), (value,))
-                    self._grow(trial_now)
-            case ev.TrialEnded(trial=trial):
-                self.kept.pop(trial, None)
+                    self._point(view, view.trial_of(attempt), step, value)
+            case ev.TrialEnded(trial=number):
+                self.kept.pop(number, None)
 
-    def _grow(self, trial: Trial) -> None:
+    def _point(self, view: View, trial: Trial, step: int, value: float) -> None:
         self.points += 1
+        if len(trial.values) == 1:
+            self.starts.add(value)
+        focus = self._wanted(view)
         end = max(self.end, horizon_of(trial))
+        if focus != self.focus:
+            self._refocus(view, focus)
+        elif self.state is not None and self.focus is not None:
+            self.state.update(trial.id, (step,), self.focus.of([value]))
         if end != self.end or self.points > GROWTH * self.fitted:
-            self.end = end
+            self._fit(end)
+
+    def _wanted(self, view: View) -> Focus | None:
+        target = view.spec.goal.target
+        if target is None and view.best is not None:
+            target = view.best[2]
+        return self.focus if target is None else self.starts.focus(target, self.focus)
+
+    def _refocus(self, view: View, focus: Focus | None) -> None:
+        """A new lens: everything is looked at again."""
+        self.state, self.focus = StudyState(view.spec.goal.mode), focus
+        for trial in view.trials:
+            self._tell(trial)
+        self._fit(self.end)
+
+    def _tell(self, trial: Trial) -> None:
+        if self.state is not None and self.focus is not None:
+            values = self.focus.of(np.asarray(trial.values))
+            self.state.update(trial.id, trial.steps, values, features=self.space.to_unit(trial.config))
+
+    def _fit(self, end: int) -> None:
+        self.end = end
+        if self.state is not None:
             self.state.refit(self._horizon())
             self.fitted, self.fits = self.points, self.fits + 1
 
@@ -133,7 +172,7 @@ class Potential:
         """Of each of `trials`. Needs one point of the study at least."""
         found = {}
         for trial in trials:
-            key = (len(trial.values), self.fits, target)
+            key = (trial.told, self.fits, target)
             known = self.kept.get(trial.id)
             if known is None or known[0] != key:
                 known = self.kept[trial.id] = (key, self._foresight(trial, target))
@@ -141,6 +180,8 @@ class Potential:
         return found
 
     def _foresight(self, trial: Trial, target: float) -> Foresight:
+        assert self.state is not None
+        assert self.focus is not None
         seen_frac = trial.last_step / horizon_of(trial)
         forecast = self.state.forecast(self._horizon(), [trial.id])
-        return Foresight(forecast, target, trial.last_step, seen_frac)
+        return Foresight(forecast, self.focus, target, trial.last_step, seen_frac)

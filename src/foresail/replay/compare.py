@@ -42,9 +42,7 @@ def play(batch: Batch) -> list[Record]:
     return [replay(trace, who, seed, batch.setting) for seed in batch.seeds for who in batch.contenders]
 
 
-def compare(
-    work: Sequence[Batch], *, processes: int, done: Callable[[int], None] | None = None
-) -> list[Record]:
+def compare(work: Sequence[Batch], *, processes: int, done: Callable[[int], None] | None = None) -> list[Record]:
     """All records, in an order that does not depend on who was faster.
 
     Args:

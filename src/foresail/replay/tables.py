@@ -44,7 +44,7 @@ def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, nam
 
 def family(trace: str) -> str:
     """The first word of a trace's name."""
-    return trace.split("-")[0]
+    return trace.split("-", maxsplit=1)[0]
 
 
 def _regret(policies: Mapping[str, Sequence[Record]]) -> Table:

@@ -48,6 +48,7 @@ class Space:
     Raises:
         CallerError: for the first thing that is wrong, with the knob's name and what to do.
 
+    >>> from foresail.space import Choice, Float
     >>> space = Space(optimizer=Choice(["sgd", "adam"]), momentum=Float(0, 0.99, when={"optimizer": "sgd"}))
     >>> space.check({"optimizer": "adam"})
     {'optimizer': 'adam'}

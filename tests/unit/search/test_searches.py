@@ -174,19 +174,10 @@ def test_a_long_history_is_capped_and_still_gives_the_same_with_a_cache(name):
 
 
 def test_an_option_added_to_a_running_study_is_proposed():
-    old, new = Space(o=Choice(["a"]), n=Int(1, 2)), Space(o=Choice(["a", "b"]), n=Int(1, 2))
-    history = played_plain(old, 2)
+    new = Space(o=Choice(["a", "b"]), n=Int(1, 2))
+    history = [Observed({"o": "a", "n": n}, 0.0, 1) for n in (1, 2)]
     fresh = search.get("random").propose(new, seed=0, k=2, history=history, mode="max")
     assert fresh["o"] == "b"
-
-
-def played_plain(space, many):
-    history = []
-    for k in range(many):
-        history.append(
-            Observed(search.get("random").propose(space, seed=0, k=k, history=history, mode="max"), 0.0, 1)
-        )
-    return history
 
 
 def test_a_space_that_is_all_but_forbidden_gives_its_last_configuration():

@@ -1,0 +1,243 @@
+"""The story of a trial, from the log: its decisions with their numbers, its attempts, how it ended, its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foresail.api import wording
+from foresail.api.recorded import view_of
+from foresail.api.summary import traces
+from foresail.core import events as ev
+from foresail.core.plan import Verdict
+from foresail.core.view import Trial, View
+from foresail.core.words import Config, Status, TrialId, attempt_id, trial_of
+from foresail.errors import CallerError
+from foresail.worker.folder import StudyFolder
+
+LAST_LINES = 15
+"""Lines of the traceback that are shown; the whole is in its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Something that happened to a trial. `event` and `data` are as recorded, `text` is for people."""
+
+    at_s: float
+    event: str
+    text: str
+    data: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was reported at a step, by which attempt."""
+
+    at_s: float
+    attempt: str
+    step: int
+    seconds: float
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A trial in full. `status` and what follows from it are as the log stands."""
+
+    study: str
+    storage: str
+    trial: int
+    status: str
+    label: str | None
+    why: str
+    origin: str
+    config: Config
+    metric: str
+    best: float | None
+    best_step: int
+    steps: int
+    max_steps: int | None
+    seconds: float
+    device_s: float
+    chapters: list[Chapter]
+    points: list[Point]
+    outputs: list[str]
+    tracebacks: list[str]
+
+
+def story_of(events: Sequence[ev.Event], number: int, storage: Path, folder: Path) -> Story:
+    """The story of trial `number` in the log `events` of `storage`.
+
+    Raises:
+        CallerError: there is no such trial.
+    """
+    view = view_of(events, storage)
+    if not 0 <= number < len(view.trials):
+        known = f"trials 0 to {len(view.trials) - 1}" if view.trials else "no trial yet"
+        raise CallerError(f"there is no trial {number} in {storage}", allowed=known, do="foresail status lists them")
+    trial = view.trials[number]
+    verdict = trial.verdict
+    return Story(
+        study=view.spec.name,
+        storage=str(storage),
+        trial=number,
+        status=str(view.status(trial)),
+        label=str(verdict.label) if verdict and verdict.label else None,
+        why=trial.detail or (verdict.reason.sentence() if verdict else ""),
+        origin=trial.origin,
+        config=dict(trial.config),
+        metric=view.spec.goal.metric,
+        best=trial.best_value,
+        best_step=trial.best_step,
+        steps=trial.last_step,
+        max_steps=trial.max_steps,
+        seconds=trial.seconds,
+        device_s=trial.device_s,
+        chapters=[chapter for event in events for chapter in _chapters(view, event, trial.id)],
+        points=[_point(e) for e in events if isinstance(e, ev.PointReported) and trial_of(e.attempt) == trial.id],
+        outputs=_outputs(view, trial, folder),
+        tracebacks=[str(place) for place in traces(view, number, folder)],
+    )
+
+
+# --- what happened -----------------------------------------------------------------------------------------------
+
+
+def _chapters(view: View, event: ev.Event, trial: TrialId) -> Iterator[Chapter]:
+    match event:
+        case ev.Planned(decision=decision, verdicts=verdicts):
+            for verdict in verdicts:
+                if verdict.trial == trial:
+                    yield _decision(event.at_s, decision, verdict)
+        case ev.TrialProposed() | ev.AttemptGranted() | ev.TrialEnded() if event.trial == trial:
+            yield _plain(event, _of_trial(event))
+        case ev.StudyEnding(end=end, why=why):
+            yield _plain(event, f"the study ends ({end}): {why}")
+        case ev.CheckpointDeleted(path=path) if _is_of(path, trial):
+            yield _plain(event, f"checkpoint deleted, nothing needs it any more: {path}")
+        case (
+            ev.AttemptStarted() | ev.HorizonDeclared() | ev.CheckpointSaved() | ev.AttemptEnding() | ev.AttemptEnded()
+        ) if trial_of(event.attempt) == trial:
+            yield _plain(event, _of_attempt(event))
+
+
+def _plain(event: ev.Event, text: str) -> Chapter:
+    data = {name: getattr(event, name) for name in event.__struct_fields__ if name != "at_s"}
+    return Chapter(event.at_s, type(event).__name__, text, data)
+
+
+def _decision(at_s: float, decision: int, verdict: Verdict) -> Chapter:
+    label = f", {verdict.label}" if verdict.label else ""
+    text = f"decision {decision}: {verdict.act}{label}: {verdict.reason.sentence()}"
+    data = {
+        "decision": decision,
+        "act": str(verdict.act),
+        "label": str(verdict.label) if verdict.label else None,
+        "cores": verdict.cores,
+        "stage": verdict.stage,
+        "rule": str(verdict.reason.rule),
+        "numbers": dict(verdict.reason.numbers),
+    }
+    return Chapter(at_s, "Planned", text, data)
+
+
+def _of_trial(event: ev.TrialProposed | ev.AttemptGranted | ev.TrialEnded) -> str:
+    match event:
+        case ev.TrialProposed(origin=origin):
+            return f"proposed by {origin}"
+        case ev.AttemptGranted(attempt=attempt, cores=cores, resume_step=step):
+            start = f"goes on from its checkpoint of step {step}" if step else "starts from nothing"
+            held = "core" if len(cores) == 1 else "cores"
+            return f"attempt {attempt} gets {held} {', '.join(map(str, cores))}; it {start}"
+        case ev.TrialEnded(status=status, detail=detail):
+            verb = "is ended by the policy" if status is Status.ENDED else f"has {status}"
+            return f"the trial {verb}" + (f": {detail}" if detail else "")
+
+
+def _of_attempt(
+    event: ev.AttemptStarted | ev.HorizonDeclared | ev.CheckpointSaved | ev.AttemptEnding | ev.AttemptEnded,
+) -> str:
+    match event:
+        case ev.AttemptStarted(attempt=attempt, pid=pid):
+            return f"attempt {attempt} runs" + (f" as process {pid}" if pid else "")
+        case ev.HorizonDeclared(max_steps=steps):
+            return f"it wants to do {steps} steps"
+        case ev.CheckpointSaved(step=step, path=path, bytes=count):
+            return f"checkpoint of step {step} saved, {wording.size(count)}: {path}"
+        case ev.AttemptEnding(attempt=attempt):
+            return f"attempt {attempt} is asked to leave"
+        case ev.AttemptEnded(attempt=attempt, outcome=outcome, detail=detail, exit_code=code):
+            text = f"attempt {attempt} ended: {str(outcome).replace('_', ' ')}"
+            return text + (f", exit code {code}" if code else "") + (f": {detail}" if detail else "")
+
+
+def _is_of(checkpoint: str, trial: TrialId) -> bool:
+    parts = checkpoint.split("/")
+    return len(parts) > 1 and parts[1] == str(trial)
+
+
+def _point(event: ev.PointReported) -> Point:
+    return Point(event.at_s, event.attempt, event.step, event.seconds, dict(event.metrics))
+
+
+def _outputs(view: View, trial: Trial, folder: Path) -> list[str]:
+    """Files with what the attempts printed."""
+    attempts = (StudyFolder(folder).attempt(attempt_id(trial.id, n + 1)) for n in range(trial.attempts))
+    files = (file for attempt in attempts for file in (attempt.stdout, attempt.stderr))
+    return [str(file) for file in files if file.is_file() and file.stat().st_size]
+
+
+# --- for people --------------------------------------------------------------------------------------------------
+
+
+def told(story: Story, *, width: int = 120) -> str:
+    """The story as text; lines are cut at `width` where they tell of files no more than once."""
+    parts = ["\n".join(_head(story)), "\n".join(_times(story)), "\n".join(_files(story))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(story: Story) -> Iterator[str]:
+    label = f", {story.label}" if story.label else ""
+    yield f"trial {story.trial} of {story.study}: {story.status}{label}" + (f": {story.why}" if story.why else "")
+    yield f"  {wording.config(story.config)}"
+    if story.best is not None:
+        yield f"  best {story.metric} = {wording.number(story.best)} at step {story.best_step}"
+    of = f" of {story.max_steps}" if story.max_steps else ""
+    cost = f"{wording.duration(story.seconds)} of training, {wording.duration(story.device_s)} of core time"
+    yield f"  {story.steps}{of} steps, {cost}"
+
+
+def _times(story: Story) -> Iterator[str]:
+    """Chapters in the order of the log, with the points between them drawn together."""
+    points = list(story.points)
+    for chapter in story.chapters:
+        yield from _run_of_points(story, points, chapter.at_s)
+        yield f"{wording.duration(chapter.at_s):>12}  {chapter.text}"
+    yield from _run_of_points(story, points, float("inf"))
+
+
+def _run_of_points(story: Story, points: list[Point], until_s: float) -> Iterator[str]:
+    """Take the points up to `until_s` off `points`; one line tells of them."""
+    run: list[Point] = []
+    while points and points[0].at_s <= until_s:
+        run.append(points.pop(0))
+    if not run:
+        return
+    values = [wording.number(point.metrics.get(story.metric)) for point in (run[0], run[-1])]
+    steps = f"step {run[0].step}" if len(run) == 1 else f"steps {run[0].step} to {run[-1].step}"
+    value = values[0] if len(run) == 1 else " to ".join(values)
+    took = wording.duration(sum(point.seconds for point in run))
+    yield f"{wording.duration(run[-1].at_s):>12}  {steps}: {story.metric} {value}, in {took}"
+
+
+def _files(story: Story) -> Iterator[str]:
+    if story.tracebacks:
+        yield f"what it said when it failed, {story.tracebacks[-1]}:"
+        lines = Path(story.tracebacks[-1]).read_text(encoding="utf-8", errors="replace").splitlines()
+        if len(lines) > LAST_LINES:
+            yield f"    ... {len(lines) - LAST_LINES} lines before"
+        yield from (f"    {line}" for line in lines[-LAST_LINES:])
+    if story.outputs:
+        yield "what it printed:"
+        yield from (f"    {file}" for file in story.outputs)

@@ -1,0 +1,121 @@
+"""What is told when a study has ended: the best, who was what and why, and how to look further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from foresail.api import wording
+from foresail.api.recorded import folder_of
+from foresail.api.result import Best, Result, TrialRow
+from foresail.api.tables import table
+from foresail.core.view import View
+from foresail.core.words import Label, Status, attempt_id
+from foresail.worker.folder import StudyFolder
+
+MOST_OF_A_CLASS = 5
+"""Trials that are shown of each class; of the others, how many there are."""
+
+
+def summary(result: Result, *, width: int = 120) -> str:
+    """The end of a study on one screen."""
+    parts = [_head(result), _best(result), _classes(result, width), _broken(result, width), further(result)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(result: Result) -> str:
+    view = result.view
+    cost = f"{wording.duration(result.seconds)}, core time {wording.duration(result.device_s)}"
+    size = f"{wording.count(len(view.trials), 'trial')}, {wording.count(result.points, 'point')}"
+    return f"{result.name}: {wording.goal(view.spec.goal)}\n{result.end}: {result.why}\n{size}; {cost}"
+
+
+def _best(result: Result) -> str:
+    if result.best is None:
+        return "no result: no trial reported a finite value of " + repr(result.view.spec.goal.metric)
+    return "\n".join(best_lines(result.best, result.view))
+
+
+def best_lines(best: Best, view: View) -> Iterator[str]:
+    """The best trial, its configuration, and where its state is kept."""
+    yield f"best     {wording.best(view)}"
+    yield f"         {wording.config(best.config)}"
+    if best.checkpoint is not None:
+        yield f"         checkpoint {best.checkpoint}"
+    elif best.nearest is not None:
+        yield f"         no checkpoint of that step; the nearest, of step {best.nearest_step}: {best.nearest}"
+    else:
+        yield "         no checkpoint: the training code saved no state (run.track, run.save or fs.checkpoint_dir)"
+
+
+# --- who was what ------------------------------------------------------------------------------------------------
+
+
+def _classes(result: Result, width: int) -> str:
+    rows = result.trials
+    parts = []
+    for label in Label:
+        of_class = [row for row in rows if row.label == label and row.status not in (Status.DIVERGED, Status.FAILED)]
+        parts.append((str(label), of_class))
+    parts.append(("not classified", [r for r in rows if r.label is None and r.steps and r.status != Status.DIVERGED]))
+    shown = [row for title, of_class in parts for row in _class_rows(title, of_class)]
+    if not shown:
+        return ""
+    titles = ("class", "trial", "status", "best", "at step", "steps", "why")
+    return table(titles, shown, width=width, left=("class", "status"), wrap=True)
+
+
+def _class_rows(title: str, rows: Sequence[TrialRow]) -> Iterator[Sequence[str]]:
+    for row in rows[:MOST_OF_A_CLASS]:
+        value = wording.number(row.best)
+        trained = "trained to its end; " if row.status == Status.COMPLETED else ""
+        yield title, str(row.trial), row.status, value, str(row.best_step), str(row.steps), trained + row.why
+    if len(rows) > MOST_OF_A_CLASS:
+        yield title, "", "", "", "", "", f"and {len(rows) - MOST_OF_A_CLASS} more"
+
+
+def _broken(result: Result, width: int) -> str:
+    lines = []
+    for status in (Status.DIVERGED, Status.FAILED):
+        rows = [row for row in result.trials if row.status == status]
+        for row in rows[:MOST_OF_A_CLASS]:
+            lines.append(f"{status} trial {row.trial}: {row.why}"[:width])
+            lines.append(f"  {wording.config(row.config)}"[:width])
+            if status is Status.FAILED:
+                lines += [f"  {place}" for place in traces(result.view, row.trial, folder_of(result.storage))[-1:]]
+        if len(rows) > MOST_OF_A_CLASS:
+            lines.append(f"and {len(rows) - MOST_OF_A_CLASS} more {status}")
+    return "\n".join(lines)
+
+
+def traces(view: View, trial: int, folder: Path) -> list[Path]:
+    """Files with what the attempts of a trial said when they failed, first attempt first: tracebacks, else stderr."""
+    found = []
+    for n in range(1, view.trials[trial].attempts + 1):
+        attempt = StudyFolder(folder).attempt(attempt_id(view.trials[trial].id, n))
+        for place in (attempt.traceback, attempt.stderr):
+            if place.is_file() and place.stat().st_size:
+                found.append(place)
+                break
+    return found
+
+
+# --- how to look further -----------------------------------------------------------------------------------------
+
+
+def further(result: Result) -> str:
+    """The commands that come next."""
+    name = wording.shell(result.storage)
+    rows = []
+    if result.end == "stopped":
+        rows.append((f"foresail resume {name}", "go on"))
+    if result.best is not None:
+        rows.append((f"foresail best {name}", "the best trial; --json for scripts"))
+        rows.append((f"foresail explain {result.best.trial} {name}", "why it got what it got"))
+    failed = next((row.trial for row in result.trials if row.status == Status.FAILED), None)
+    if failed is not None:
+        rows.append((f"foresail explain {failed} {name}", "how it failed, with its traceback"))
+    rows.append((f"foresail status {name} --all", "all trials"))
+    rows.append((f"foresail export {name} --to {wording.shell(result.storage.with_suffix('.csv'))}", "all points"))
+    longest = max(len(row[0]) for row in rows)
+    return "\n".join(f"  {command:<{longest}}  {what}" for command, what in rows)

@@ -1,0 +1,32 @@
+"""`foresail resume STORAGE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from foresail.cli.ending import carry_out
+from foresail.cli.exits import Exit
+from foresail.cli.output import json_option
+from foresail.cli.storage import storage_argument
+
+
+@click.command("resume")
+@storage_argument
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@json_option
+def command(storage: Path, quiet: bool, as_json: bool) -> Exit:
+    """Continue the study in STORAGE, whatever stopped it: Ctrl-C, kill -9, a reboot.
+
+    What is finished is not done again; a trial goes on from its last checkpoint. A study that has ended is told again
+    and not continued.
+    """
+    from foresail.api.drive import drive
+
+    return carry_out(
+        lambda shown: drive(storage, watch=shown, trouble=shown.trouble),
+        storage=storage,
+        quiet=quiet,
+        as_json=as_json,
+    )
