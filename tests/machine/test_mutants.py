@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -45,6 +45,38 @@ def handle(patch: Patch, kind: type, handler: Callable[[View, Any], None]) -> No
     patch.setitem(folding._HANDLERS, kind, handler)
 
 
+def granting(
+    cores: Callable[[View, Trial], Sequence[int]],
+    resume: Callable[[Trial], Checkpoint | None],
+    *,
+    may: Callable[[Trial], bool] = lambda trial: trial.attempt is None and trial.ended is None,
+) -> Callable[[View, Verdict], Iterator[reconcile.Move]]:
+    """`reconcile._grant` with parts of it exchanged."""
+
+    def grant(view: View, verdict: Verdict) -> Iterator[reconcile.Move]:
+        trial = view.trials[verdict.trial]
+        free = cores(view, trial)
+        if not may(trial) or len(free) < verdict.cores:
+            return
+        number, saved = trial.attempts + 1, resume(trial)
+        granted = ev.AttemptGranted(
+            at_s=view.now_s,
+            attempt=attempt_id(trial.id, number),
+            trial=trial.id,
+            number=number,
+            cores=tuple(free[: verdict.cores]),
+            resume_step=saved.step if saved else 0,
+            checkpoint=saved.path if saved else "",
+        )
+        yield reconcile.Move(granted, reconcile.launch(view, trial, granted))
+
+    return grant
+
+
+def free_cores(view: View, trial: Trial) -> Sequence[int]:
+    return view.free_cores
+
+
 # --- cores -------------------------------------------------------------------------------------------------------
 
 
@@ -63,12 +95,14 @@ def cores_are_free_when_asked_for(patch: Patch) -> None:
 def the_same_core_for_everyone(patch: Patch) -> None:
     def careless(view: View, event: ev.AttemptGranted) -> None:
         trial = view.trials[event.trial]
+        view.free_cores = [core for core in view.free_cores if core not in event.cores]
         view.attempts[event.attempt] = Attempt(event, known=trial.reached, driver=view.drivers)
         trial.attempt, trial.attempts = event.attempt, event.number
         view.waiting.pop(trial.id, None)
         view.suspended.pop(trial.id, None)
 
     handle(patch, ev.AttemptGranted, careless)
+    patch.setattr(reconcile, "_grant", granting(lambda view, trial: view.cores, lambda trial: trial.checkpoint))
 
 
 @mutant("cores_of_this_machine")
@@ -98,26 +132,9 @@ slots = View.slots.fget  # type: ignore[attr-defined]
 # --- lives -------------------------------------------------------------------------------------------------------
 
 
-def grant_anyone(view: View, verdict: Verdict) -> Iterator[reconcile.Move]:
-    """`reconcile._grant` without its conditions on the trial."""
-    trial = view.trials[verdict.trial]
-    if len(view.free_cores) < verdict.cores:
-        return
-    number, saved = trial.attempts + 1, trial.checkpoint
-    granted = ev.AttemptGranted(
-        at_s=view.now_s,
-        attempt=attempt_id(trial.id, number),
-        trial=trial.id,
-        number=number,
-        cores=tuple(view.free_cores[: verdict.cores]),
-        resume_step=saved.step if saved else 0,
-        checkpoint=saved.path if saved else "",
-    )
-    yield reconcile.Move(granted, reconcile.launch(view, trial, granted))
-
-
 @mutant("one_life_at_a_time")
 def two_lives_of_one_trial(patch: Patch) -> None:
+    grant_anyone = granting(free_cores, lambda trial: trial.checkpoint, may=lambda trial: True)
     patch.setattr(reconcile, "_grant", grant_anyone)
     grant = folding._attempt_granted
 
@@ -213,7 +230,7 @@ def a_fence_that_wants_a_whole_curve(patch: Patch) -> None:
     )
 
 
-@mutant("resumes_from_what_is_there")
+@mutant("checkpoints_are_real")
 def a_fence_that_forgets_what_was_saved(patch: Patch) -> None:
     """A doubled report of a checkpoint that has been deleted brings it back, on paper."""
     honest = View.is_stale
@@ -224,16 +241,6 @@ def a_fence_that_forgets_what_was_saved(patch: Patch) -> None:
         return honest(view, event)
 
     patch.setattr(View, "is_stale", fence)
-    patch.setattr(World, "nature_of", eager(World.nature_of))
-
-
-def eager(nature_of: Callable[..., Any]) -> Callable[..., Any]:
-    def nature(self: World, trial: Any) -> Any:
-        import dataclasses
-
-        return dataclasses.replace(nature_of(self, trial), saves_every=1, diverges_at=0)
-
-    return nature
 
 
 @mutant("best_is_best")
@@ -248,7 +255,7 @@ def the_best_of_a_step_trained_again(patch: Patch) -> None:
 
     def forgetful(trial: Trial, step: int, value: float, mode: Any) -> None:
         best = trial.best_value, trial.best_step
-        rewrite(trial, step, value + 0.001 if best[1] == step else value, mode)
+        rewrite(trial, step, value, mode)
         trial.best_value, trial.best_step = best
 
     patch.setattr(folding, "_rewrite", forgetful)
@@ -446,7 +453,20 @@ def does_not_ask_again(patch: Patch) -> None:
 
 @mutant("resumes_from_the_latest", "asha")
 def resumes_from_the_first_checkpoint(patch: Patch) -> None:
-    patch.setattr(Trial, "checkpoint", property(lambda trial: trial.saved[0] if trial.saved else None))
+    first = granting(free_cores, lambda trial: trial.saved[0] if trial.saved else None)
+    patch.setattr(reconcile, "_grant", first)
+
+
+@mutant("resumes_from_what_is_there")
+def resumes_where_the_curve_ended(patch: Patch) -> None:
+    """The command names the last step that was reported, the checkpoint is of another."""
+    honest = reconcile.launch
+
+    def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Any:
+        command = honest(view, trial, granted)
+        return msgspec.structs.replace(command, resume_step=trial.last_step) if command.checkpoint else command
+
+    patch.setattr(reconcile, "launch", launch)
 
 
 @mutant("checkpoints_that_are_needed_stay")

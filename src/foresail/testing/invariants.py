@@ -146,9 +146,10 @@ class Witness:
         """The driver is about to wait: all that it had to do is done."""
         if not in_time:
             raise Broken("study_ends", f"it goes on for ever; {self._story()}")
-        if self.world.crowding:
-            name = "resumes_from_what_is_there" if "resumes" in self.world.crowding[0] else "cores_really_free"
-            raise Broken(name, self.world.crowding[0])
+        if self.world.crowded:
+            raise Broken("cores_really_free", self.world.crowded)
+        if self.world.misled:
+            raise Broken("resumes_from_what_is_there", self.world.misled)
         self._bests = {self.view.best[0] if self.view.best else None}
         self._wishes_done()
         self._living_are_known()
@@ -237,6 +238,8 @@ class Witness:
             case ev.PointReported():
                 self._point(event)
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
+                if path not in self.world.files:
+                    raise Broken("checkpoints_are_real", f"{path} was deleted", event)
                 trial = books.live[attempt].trial
                 books.saved[path] = (trial, step, books.curves[trial].get(step))
             case ev.CheckpointDeleted(path=path):
