@@ -13,7 +13,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before numpy: small matrices, and a machine that others use
 
 import click
-
 from benchmarks.perf import others, planning, transformers
 from benchmarks.perf.scoring import Score
 from benchmarks.perf.tables import Runs, Table, find, runs_of
@@ -35,7 +34,9 @@ def main(folders: tuple[Path, ...], json_file: Path | None, own: bool) -> None:
         print(f"{mark:6s} {score.table:22s} {score.point}\n       goal {score.goal}; reached {score.reached}")
         sys.stdout.flush()
     if json_file is not None:
-        json_file.write_text(json.dumps([dataclasses.asdict(s) for s in found], indent=1, default=bool), encoding="utf-8")
+        json_file.write_text(
+            json.dumps([dataclasses.asdict(s) for s in found], indent=1, default=bool), encoding="utf-8"
+        )
 
 
 def scores(tables: list[Table]) -> Iterator[Score]:

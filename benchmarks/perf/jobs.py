@@ -55,7 +55,13 @@ def conv(system: SystemConfiguration) -> Step:
 def mlp(system: SystemConfiguration) -> Step:
     """A multi-layer perceptron of 2.1 million parameters."""
     net = nn.Sequential(
-        nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 10)
+        nn.Linear(784, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 256),
+        nn.ReLU(),
+        nn.Linear(256, 10),
     )
     return _step(net, _Made((784,), 10), system)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import spearmanr
-
 from benchmarks.perf.scoring import Score, percent
 from benchmarks.perf.tables import Table, _precision, device_of, job_of, number, seconds_of
+from scipy.stats import spearmanr
+
 from foresail.perf.hardware import Cluster
 from foresail.perf.plan import assess
 from foresail.perf.words import Recompute, Sharding, SystemConfiguration

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-
 from benchmarks.perf.tables import Runs
+
 from foresail.perf.fitting import Fit, Prediction, fit, predict
 from foresail.perf.intervals import calibrate, scores
 from foresail.perf.rows import join

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.perf.scoring import Score, Trials, history, measured, percent, summary
 from benchmarks.perf.tables import Runs
+
 from foresail.perf.choice import next_probe
 from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.step_time import STEP_TIME

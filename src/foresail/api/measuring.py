@@ -50,9 +50,7 @@ def measure(run: Run, *, seconds: float = 1.0, timeout_s: float = 300.0) -> Meas
     return measure_together([run], seconds=seconds, timeout_s=timeout_s)[0]
 
 
-def measure_together(
-    runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: float = 300.0
-) -> list[Measurement]:
+def measure_together(runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: float = 300.0) -> list[Measurement]:
     """Steps of several runs at the same time, as trials that share this machine.
 
     Raises:

@@ -103,9 +103,7 @@ def _plain(name: str) -> str:
 def devices() -> dict[str, Device]:
     """Every device of the file by its name."""
     text = resources.files("foresail.perf").joinpath("devices.toml").read_text(encoding="utf-8")
-    return {
-        name: msgspec.convert({"name": name, **entry}, Device) for name, entry in tomllib.loads(text).items()
-    }
+    return {name: msgspec.convert({"name": name, **entry}, Device) for name, entry in tomllib.loads(text).items()}
 
 
 def device(name: str) -> Device:

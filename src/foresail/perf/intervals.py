@@ -31,9 +31,7 @@ def excess(prediction: Prediction, measured: ArrayLike) -> Floats:
     return found
 
 
-def calibrate(
-    past: ArrayLike, *, level: float = 0.9, one_sided: bool = False, shrink: int = 20
-) -> float:
+def calibrate(past: ArrayLike, *, level: float = 0.9, one_sided: bool = False, shrink: int = 20) -> float:
     """The deviations that hold `level` of the measurements of a job like those that gave the scores.
 
     `one_sided` scores are `excess`, and the result bounds measurements from above only. With few scores the normal distribution's figure counts as `shrink` more of them.

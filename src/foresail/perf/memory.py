@@ -68,9 +68,7 @@ def activation_bytes(rows: Rows) -> tuple[Floats, Floats]:
     everything = rows.activation_bytes * rows.micro_batch * cut * wide
     blocks = np.where(rows.layers > 0, rows.layers, 1.0)
     kept = everything * _stage_frac(rows) * in_flight
-    live = np.where(
-        rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks
-    )
+    live = np.where(rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks)
     inputs = rows.boundary_bytes * rows.micro_batch * blocks * _stage_frac(rows) * in_flight * wide
     full = rows.recompute >= 1
     return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(full, inputs, 0.0)

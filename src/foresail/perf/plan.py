@@ -55,9 +55,7 @@ def plan(
     Raises:
         CallerError: nothing can be laid out, since no layout divides the global batch, the heads and the layers.
     """
-    systems = feasible(
-        job, cluster, global_batch=global_batch, precision=precision, all_devices=all_devices
-    )
+    systems = feasible(job, cluster, global_batch=global_batch, precision=precision, all_devices=all_devices)
     if not systems:
         raise CallerError(
             f"no layout of a global batch of {global_batch} on {cluster.devices} devices",

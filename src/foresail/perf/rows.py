@@ -104,12 +104,7 @@ def join(*parts: Rows) -> Rows:
     """All rows one after the other."""
     if not parts:
         raise CallerError("no rows to join")
-    return Rows(
-        **{
-            f.name: np.concatenate([getattr(part, f.name) for part in parts])
-            for f in dataclasses.fields(Rows)
-        }
-    )
+    return Rows(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in dataclasses.fields(Rows)})
 
 
 def identity(*names: str) -> int:

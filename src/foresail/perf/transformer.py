@@ -93,6 +93,4 @@ def transformer_of_size(name: str, params: float, *, seq_len: int, vocab: int = 
     if body <= 0:
         raise CallerError(f"transformer {name!r}: {params:.0f} parameters are fewer than its embedding needs")
     layers = max(1, round(body / (12.0 * hidden**2)))
-    return transformer(
-        name, layers=layers, hidden=hidden, heads=hidden // 64, seq_len=seq_len, vocab=vocab, flash=True
-    )
+    return transformer(name, layers=layers, hidden=hidden, heads=hidden // 64, seq_len=seq_len, vocab=vocab, flash=True)

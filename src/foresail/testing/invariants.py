@@ -228,9 +228,7 @@ class Witness:
                     books.wish[verdict.trial] = verdict
                     (books.owed.add if verdict.act is Act.RUN else books.owed.discard)(verdict.trial)
             case ev.AttemptGranted():
-                books.live[event.attempt] = Life(
-                    event.trial, event.cores, event.resume_step, event.at_s, books.drivers
-                )
+                books.live[event.attempt] = Life(event.trial, event.cores, event.resume_step, event.at_s, books.drivers)
                 books.attempts[event.trial] += 1
                 books.owed.add(event.trial)
             case ev.AttemptEnding(attempt=attempt):
