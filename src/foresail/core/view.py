@@ -33,27 +33,37 @@ class Checkpoint:
 
 
 class Attempt:
-    """A live attempt: granted and not yet ended."""
+    """A live attempt: granted and not yet ended.
+
+    `step`: of its latest report; `previous`: of the one before; `known`: highest step that its trial had reported when
+    it was granted, so that steps above are new; `driver`: number of the driver that started it.
+    """
 
     __slots__ = (
         "checkpoint_s",
         "cores",
+        "driver",
         "ending",
         "granted_s",
         "id",
+        "known",
         "number",
+        "previous",
         "resume_step",
+        "saved_step",
         "started_s",
         "step",
         "trial",
     )
 
-    def __init__(self, event: ev.AttemptGranted) -> None:
+    def __init__(self, event: ev.AttemptGranted, *, known: int, driver: int) -> None:
         self.id, self.trial, self.number = event.attempt, event.trial, event.number
         self.cores = event.cores
         self.granted_s = event.at_s
         self.started_s: float | None = None
-        self.step = self.resume_step = event.resume_step
+        self.step = self.previous = self.resume_step = event.resume_step
+        self.saved_step = -1
+        self.known, self.driver = known, driver
         self.ending = False
         self.checkpoint_s = 0.0
 
@@ -72,12 +82,14 @@ class Trial:
         "device_s",
         "ended",
         "failures",
+        "fruitless",
         "id",
         "max_steps",
         "origin",
         "reached",
         "saved",
         "seconds",
+        "told",
         "values",
         "verdict",
     )
@@ -97,6 +109,8 @@ class Trial:
         self.attempt: AttemptId | None = None
         self.attempts = 0
         self.failures = 0
+        self.fruitless = 0  # attempts in a row that went unasked, did not fail, and brought no new step
+        self.told = 0  # points of the goal's metric, those of steps trained again included: tells curves apart
         self.saved: tuple[Checkpoint, ...] = ()  # checkpoints on disk, oldest first
         self.ended: Status | None = None
         self.detail = ""
@@ -117,13 +131,20 @@ class Trial:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """The one to resume from: of the latest step."""
-        return max(self.saved, key=lambda c: c.step, default=None)
+        """The one to resume from: of the latest step, the newest of these."""
+        return max(reversed(self.saved), key=lambda c: c.step, default=None)
 
     @property
     def step_s(self) -> float | None:
         """Seconds of training per step, over all steps so far; None before the first report."""
         return self.seconds / self.reached if self.reached > 0 else None
+
+    def value_at(self, step: int) -> float:
+        """Value at the last point up to and including `step`; NaN where there is none."""
+        if step >= self.last_step:
+            return self.values[-1] if self.values else math.nan
+        upto = bisect_left(self._steps, step + 1)
+        return self.values[upto - 1] if upto else math.nan
 
     def best_until(self, step: int, mode: Mode) -> float | None:
         """Best finite value up to and including `step`."""
@@ -141,6 +162,7 @@ class View:
         self.spec: StudySpec = None  # type: ignore[assignment]  # until StudyCreated, which is always first
         self.now_s = 0.0
         self.events = 0
+        self.drivers = 0
         self.cores: tuple[int, ...] = ()
         self.free_cores: list[int] = []
         self.trials: list[Trial] = []
@@ -209,8 +231,9 @@ class View:
                 return live is None or step <= live.step
             case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
                 return attempt not in self.attempts
-            case ev.CheckpointSaved(attempt=attempt, path=path):
-                return attempt not in self.attempts or path in self.checkpoints
+            case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
+                live = self.attempts.get(attempt)
+                return live is None or step <= live.saved_step or path in self.checkpoints
             case ev.AttemptEnded(attempt=attempt):
                 return attempt not in self.attempts
             case ev.CheckpointDeleted(path=path):
@@ -255,6 +278,7 @@ def _study_created(view: View, event: ev.StudyCreated) -> None:
 
 def _driver_started(view: View, event: ev.DriverStarted) -> None:
     view.cores = event.cores
+    view.drivers += 1
     held = {core for attempt in view.attempts.values() for core in attempt.cores}
     view.free_cores = [core for core in event.cores if core not in held]
     view.stop_requested = False
@@ -277,7 +301,7 @@ def _horizon_declared(view: View, event: ev.HorizonDeclared) -> None:
 def _point_reported(view: View, event: ev.PointReported) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
-    attempt.step = event.step
+    attempt.previous, attempt.step = attempt.step, event.step
     if event.step > trial.reached:
         trial.reached = event.step
         trial.seconds += event.seconds
@@ -285,6 +309,7 @@ def _point_reported(view: View, event: ev.PointReported) -> None:
     if value is None:
         return
     view.points += 1
+    trial.told += 1
     if event.step > trial.last_step:
         _grow(trial, event.step, value)
     else:
@@ -347,6 +372,7 @@ def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     value = trial.values[at] if known else None
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
+    attempt.saved_step = event.step
     view.checkpoints[event.path] = checkpoint
     view.checkpoint_bytes += event.bytes
     trial.saved = (*trial.saved, checkpoint)
@@ -372,8 +398,17 @@ def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
         trial.detail = event.detail
         if event.outcome is Outcome.FAILED and not trial.values:
             view.first_failures.append(event.detail)
+    _count_fruitless(view, trial, attempt, event.outcome)
     if trial.ended is None:
         view.suspended[trial.id] = None
+
+
+def _count_fruitless(view: View, trial: Trial, attempt: Attempt, outcome: Outcome) -> None:
+    """Attempts that died with their driver, or that we ended, tell nothing about the trial."""
+    if attempt.step > attempt.known:
+        trial.fruitless = 0
+    elif outcome in (Outcome.LOST, Outcome.KILLED, Outcome.YIELDED):
+        trial.fruitless += not attempt.ending and attempt.driver == view.drivers
 
 
 def _trial_proposed(view: View, event: ev.TrialProposed) -> None:
@@ -401,7 +436,7 @@ def _attempt_granted(view: View, event: ev.AttemptGranted) -> None:
     if missing:
         raise InternalError(f"cores {missing} granted to attempt {event.attempt} are not free: {view.free_cores}")
     view.free_cores = [core for core in view.free_cores if core not in event.cores]
-    view.attempts[event.attempt] = Attempt(event)
+    view.attempts[event.attempt] = Attempt(event, known=trial.reached, driver=view.drivers)
     trial.attempt = event.attempt
     trial.attempts = event.number
     view.waiting.pop(trial.id, None)

@@ -66,6 +66,8 @@ class Driver:
         now_s = self.clock.now_s()
         self._handle([ev.DriverStarted(at_s=now_s, cores=cores, host=host, wall_time=wall_time)])
         self._handle(self.executor.adopt(tuple(self.view.attempts)))
+        for command in self.controller.recover():
+            self.executor.perform(command)
         self._handle([ev.Ticked(at_s=self.clock.now_s())])
         while self.view.ended is None:
             facts = self._news()
@@ -79,13 +81,14 @@ class Driver:
         wake_s = self.controller.next_wake_s()
         until_s = now_s + (POLL_S if self._watch is None else WATCH_S)
         until_s = until_s if wake_s is None else min(wake_s, until_s)
-        facts = self.executor.poll(until_s)
+        facts = [*self.executor.poll(until_s)]
+        now_s = self.clock.now_s()
         if self._stop_asked:
             self._stop_asked = False
-            return [*facts, ev.StopRequested(at_s=self.clock.now_s())]
-        if facts or wake_s is None or self.clock.now_s() < wake_s:
-            return facts
-        return [ev.Ticked(at_s=self.clock.now_s())]
+            facts.append(ev.StopRequested(at_s=now_s))
+        elif wake_s is not None and now_s >= wake_s:
+            facts.append(ev.Ticked(at_s=now_s))  # also beside news: it may be stale, and then nobody looks at the time
+        return facts
 
     def _handle(self, facts: Iterable[ev.Fact]) -> None:
         events: list[ev.Event] = []

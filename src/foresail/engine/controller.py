@@ -16,9 +16,9 @@ from foresail.core import events as ev
 from foresail.core.commands import Command, DeleteCheckpoint
 from foresail.core.plan import Plan
 from foresail.core.view import View, apply
-from foresail.core.words import Act
+from foresail.core.words import Act, TrialId
 from foresail.engine.ends import after_attempt, diverged, due_end, next_deadline_s
-from foresail.engine.reconcile import Move, ask_to_leave, reconcile
+from foresail.engine.reconcile import Move, ask_to_leave, reconcile, remind
 from foresail.engine.retention import over_budget, superseded
 from foresail.errors import InternalError
 from foresail.policies.policy import AnyPolicy
@@ -52,6 +52,13 @@ class Controller:
         for event in events:
             self._apply(event)
         self._due = False
+
+    def recover(self) -> list[Command]:
+        """What the log says was decided and the world may never have been told: its driver died in between.
+
+        To be performed once the executor has adopted what lives.
+        """
+        return [*remind(self.view), *self._deletions({c.trial for c in self.view.checkpoints.values()})]
 
     def feed(self, fact: ev.Fact) -> Step:
         """One fact from outside, and all that follows from it."""
@@ -113,7 +120,7 @@ class Controller:
         due, self._due = self._due, False
         if self.view.ending is not None or not self.view.cores:
             return False
-        return due or isinstance(fact, ev.Ticked | ev.AttemptEnded) or self._due
+        return due or isinstance(fact, ev.Ticked | ev.AttemptEnded)
 
     def _decide(self, step: Step) -> None:
         plan = self._plan(step)
@@ -162,8 +169,16 @@ class Controller:
 
     def _tidy(self, step: Step) -> None:
         """Checkpoints that nothing needs any more are deleted."""
+        trials = set()
         for event in step.events:
             if isinstance(event, ev.CheckpointSaved):
-                trial = self.view.trial_of(event.attempt)
-                doomed = {c.path: None for c in (*superseded(self.view, trial), *over_budget(self.view))}
-                step.commands.extend(DeleteCheckpoint(path) for path in doomed)
+                trials.add(self.view.attempts[event.attempt].trial)
+            elif isinstance(event, ev.TrialEnded):
+                trials.add(event.trial)
+        if trials:
+            step.commands += self._deletions(trials)
+
+    def _deletions(self, trials: set[TrialId]) -> list[Command]:
+        view = self.view
+        idle = [c for trial in sorted(trials) for c in superseded(view, view.trials[trial])]
+        return [DeleteCheckpoint(path) for path in dict.fromkeys(c.path for c in (*idle, *over_budget(view)))]

@@ -10,16 +10,22 @@ from foresail.core.view import View
 from foresail.core.words import Outcome, Status, trial_of
 from foresail.engine.reconcile import Move, end_trial
 
+TARGET = "target"
+NEARLY = 1.0 - 1e-9
+"""Core-seconds are sums of differences: at the moment foreseen, rounding may leave the budget short of used up."""
+FRUITLESS = 3
+"""So many attempts of a trial in a row that vanish, or leave unasked, without a new step: the trial has failed."""
 SAME_FAILURES = 3
 """So many trials that fail before their first point, and none that reports: the study stops and says so."""
 
 
 def diverged(view: View, point: ev.PointReported) -> Iterator[Move]:
-    """A value that is not finite ends its trial."""
+    """A value that is not finite ends its trial; not the one that has reached the target and is leaving."""
     metric = view.spec.goal.metric
     value = point.metrics.get(metric)
     trial = view.trial_of(point.attempt)
-    if value is not None and not math.isfinite(value) and trial.ended is None:
+    won = view.ending is not None and view.ending.end == TARGET
+    if value is not None and not math.isfinite(value) and trial.ended is None and not won:
         yield from end_trial(view, trial, Status.DIVERGED, f"{metric} = {value} at step {point.step}")
 
 
@@ -35,6 +41,9 @@ def after_attempt(view: View, fact: ev.AttemptEnded) -> Iterator[Move]:
         yield from end_trial(view, trial, Status.COMPLETED, "")
     elif trial.failures > view.spec.retries or (trial.failures and not trial.values):
         yield from end_trial(view, trial, Status.FAILED, fact.detail)
+    elif trial.fruitless >= FRUITLESS:
+        detail = f"{trial.fruitless} attempts in a row were over without a new step; the last: {fact.detail or fact.outcome}"
+        yield from end_trial(view, trial, Status.FAILED, detail)
 
 
 def due_end(view: View) -> ev.StudyEnding | None:
@@ -43,12 +52,12 @@ def due_end(view: View) -> ev.StudyEnding | None:
     if view.best is not None and goal.reached(view.best[2]):
         trial, step, value = view.best
         why = f"trial {trial} reached {goal.metric} = {value:.6g} at step {step}"
-        return ev.StudyEnding(at_s=now_s, end="target", why=why)
+        return ev.StudyEnding(at_s=now_s, end=TARGET, why=why)
     if view.stop_requested:
         return ev.StudyEnding(at_s=now_s, end="stopped", why="a person asked to stop; resume it when you like")
     if goal.within_s is not None and now_s >= goal.within_s:
         return ev.StudyEnding(at_s=now_s, end="deadline", why=f"{goal.within_s:.6g} s have passed")
-    if goal.device_s is not None and view.device_s_used >= goal.device_s:
+    if goal.device_s is not None and view.device_s_used >= goal.device_s * NEARLY:
         return ev.StudyEnding(at_s=now_s, end="device_time", why=f"{goal.device_s:.6g} core-seconds are used")
     return _all_fail(view)
 
@@ -57,7 +66,8 @@ def _all_fail(view: View) -> ev.StudyEnding | None:
     failed = view.counts[Status.FAILED]
     if view.points or failed < SAME_FAILURES or failed < len([t for t in view.trials if t.attempts]):
         return None
-    last = view.first_failures[-1] if view.first_failures else view.trials[-1].detail
+    details = (t.detail for t in reversed(view.trials) if t.ended is Status.FAILED)
+    last = view.first_failures[-1] if view.first_failures else next(details)
     why = f"all {failed} trials that were started failed before their first report; the last: {last}"
     return ev.StudyEnding(at_s=view.now_s, end="failing", why=why)
 

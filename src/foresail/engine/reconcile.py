@@ -29,13 +29,15 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     """What must happen now so that the world comes nearer to `plan`. Apply each event before taking the next.
 
     Raises:
-        InternalError: the plan says nothing of a trial that holds cores.
+        InternalError: the plan says nothing of a trial that holds cores and was not asked to leave.
     """
     wanted = {verdict.trial: verdict for verdict in plan.verdicts}
     for attempt in tuple(view.attempts.values()):
         if view.trials[attempt.trial].ended is not None:
             continue  # it is leaving
         if attempt.trial not in wanted:
+            if attempt.ending:
+                continue  # it is leaving, whatever is wished
             raise InternalError(f"the plan is silent on trial {attempt.trial}, which holds cores {attempt.cores}")
         yield from _take_back(view, attempt, wanted[attempt.trial])
     for verdict in plan.verdicts:
@@ -50,6 +52,14 @@ def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]
     resize = verdict.act is Act.RUN and verdict.cores != len(attempt.cores)
     if (verdict.act is Act.WAIT or resize) and not attempt.ending:
         yield ask_to_leave(view, attempt)
+
+
+def remind(view: View) -> Iterator[Command]:
+    """What was asked of attempts that are still here: an earlier driver may have recorded it and not done it."""
+    for attempt in view.attempts.values():
+        if attempt.ending:
+            over = view.trials[attempt.trial].ended is not None
+            yield Kill(attempt.id) if over else Yield(attempt.id, view.spec.grace_s)
 
 
 def ask_to_leave(view: View, attempt: Attempt) -> Move:
@@ -74,8 +84,10 @@ def end_trial(view: View, trial: Trial, status: Status, detail: str) -> Iterator
 
 def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     trial = view.trials[verdict.trial]
-    if trial.ended is not None or trial.attempt is not None or len(view.free_cores) < verdict.cores:
+    if trial.ended is not None or trial.attempt is not None:
         return
+    if len(view.free_cores) < verdict.cores or len(view.attempts) >= view.slots:
+        return  # who leaves has not left yet
     checkpoint = trial.checkpoint
     granted = ev.AttemptGranted(
         at_s=view.now_s,

@@ -6,6 +6,7 @@ Of ended trials the best one stays while the budget allows; those of the worst t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from foresail.core.goal import Mode
@@ -24,14 +25,17 @@ def superseded(view: View, trial: Trial) -> Iterator[Checkpoint]:
 
 
 def over_budget(view: View) -> Iterator[Checkpoint]:
-    """Checkpoints of ended trials that must go, worst first, until the budget holds."""
+    """Checkpoints of ended trials that must go too once all superseded ones do, worst first, until the budget holds."""
     over = view.checkpoint_bytes - view.spec.keep_bytes
     if over <= 0:
         return
-    best = best_checkpoint(view)
-    ended = [c for c in view.checkpoints.values() if view.trials[c.trial].ended is not None and c is not best]
+    trials = {c.trial: view.trials[c.trial] for c in view.checkpoints.values()}
+    going = {c.path for trial in trials.values() for c in superseded(view, trial)}
+    over -= sum(view.checkpoints[path].bytes for path in going)
+    kept = {best.path} if (best := best_checkpoint(view)) else set()
+    ended = [c for t in trials.values() if t.ended is not None for c in t.saved if c.path not in going | kept]
     sign = 1.0 if view.spec.goal.mode == "max" else -1.0
-    for checkpoint in sorted(ended, key=lambda c: float("-inf") if c.value is None else sign * c.value):
+    for checkpoint in sorted(ended, key=lambda c: -math.inf if c.value is None else sign * c.value):
         if over <= 0:
             return
         over -= checkpoint.bytes
@@ -39,8 +43,8 @@ def over_budget(view: View) -> Iterator[Checkpoint]:
 
 
 def best_of(checkpoints: tuple[Checkpoint, ...], mode: Mode) -> Checkpoint | None:
-    """The one with the best value; later steps win ties."""
-    known = [c for c in checkpoints if c.value is not None and c.value == c.value]
+    """The one with the best finite value; later steps win ties."""
+    known = [c for c in checkpoints if c.value is not None and math.isfinite(c.value)]
     sign = 1.0 if mode == "max" else -1.0
     return max(known, key=lambda c: (sign * float(c.value or 0.0), c.step), default=None)
 

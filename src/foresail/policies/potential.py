@@ -1,68 +1,89 @@
-"""Accuracy potential as policies use it: for each trial, the chance to reach a value within so many further steps.
+"""Accuracy potential as policies use it: of each trial, the chance to reach a value and what it would gain.
 
-Curves are looked at through a lens that is sharp around the target: y -> asinh((y - target) / s), with s a twentieth of
-the way from where trials start to the target. What is far from the target is drawn together logarithmically, so that the
-difference between 0.95 and 0.98 counts when the target is 0.98, and the difference between 0.2 and 0.4 counts little.
-The map is monotone, so a chance to reach the target is the same chance on both sides of it; measured on recorded curves
-(docs/decisions/0002-focus-on-the-target.md) it takes a third off the Brier score of such chances.
-
-Forecasts are pure functions of the curves, so keeping them (by trial and by how much of its curve was seen) changes the
-speed of a decision and never the decision.
+Part of a policy's index. What all trials say together is folded from the log, seen through a lens (`focus.py`), and
+fitted again at moments that the log alone decides: when the lens must change, and each time the study has grown by a
+quarter. A trial's forecast is a function of that and of its curve, always made for that trial alone, so keeping it
+changes the speed of a decision and not one bit of it.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.core import events as ev
+from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import TrialId
+from foresail.curves import Forecast, StudyState
+from foresail.policies.focus import Focus, Starts
+from foresail.policies.horizon import horizon_of
+from foresail.space import Space
 
 MOST_STEPS = 64
 """A forecast looks at no more moments than this; longer horizons are thinned."""
-UNKNOWN_HORIZON = 3
-"""Where nobody said how long a trial is, so many times what it has done."""
-
-FOCUS = 0.05
-"""Width of the sharp zone around the target, as a share of the way from where trials start to it."""
-FEWEST_STARTS = 3
-"""So many trials must have started before where they start is known."""
+GROWTH = 1.25
+"""The study is fitted again when it has so many times the points of the last fit: its cost stays a constant share."""
+GAIN_STEPS = np.linspace(0.0, 6.0, 13)
+"""Where the tail beyond the target is looked at for the expected gain, in units of the lens."""
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """The lens: monotone, linear near `target`, logarithmic far from it. `width` in units of the metric."""
-
-    target: float
-    width: float
-
-    def of(self, values: Array) -> Array:
-        return np.asarray(np.arcsinh((values - self.target) / self.width))
-
-    def back(self, seen: float) -> float:
-        return self.target + self.width * float(np.sinh(np.clip(seen, -300.0, 300.0)))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Foresight:
-    """What is foreseen of one trial.
+    """What is foreseen of one trial for one target, both in the metric's own units.
 
-    `ahead_H`: steps from now; `reach_H`: P(target reached within so many steps), never falling; `final`: median
-    value at the horizon; `seen_frac`: share of the horizon that has been seen.
+    `ahead_H`: steps from now, rising; `seen_frac`: share of the trial's steps that has been seen.
     """
 
-    ahead_H: Array
-    reach_H: Array
-    final: float
+    forecast: Forecast
+    focus: Focus
+    target: float
+    last_step: int
     seen_frac: float
+
+    @cached_property
+    def ahead_H(self) -> Array:
+        ahead: Array = self.forecast.horizon[self._future] - float(self.last_step)
+        return ahead
+
+    @cached_property
+    def _future(self) -> NDArray[np.bool_]:
+        future: NDArray[np.bool_] = self.forecast.horizon > self.last_step
+        return future
+
+    @cached_property
+    def _threshold(self) -> float:
+        return float(self.focus.of(self.target))
+
+    @cached_property
+    def reach_H(self) -> Array:
+        """P(target reached within so many steps), never falling."""
+        reach: Array = self.forecast.prob_reach(self._threshold, by=self.forecast.horizon)[0, self._future]
+        return reach.astype(float)
+
+    @cached_property
+    def final(self) -> float:
+        """Median of the value at the end."""
+        return float(self.focus.back(self.forecast.quantile(0.5)[0, -1]))
+
+    @cached_property
+    def ends_beyond(self) -> float:
+        """P(the value at the end is at the target or better)."""
+        below = float(self.forecast.cdf(self._threshold)[0, -1])
+        return 1.0 - below if self.forecast.sign > 0 else below
+
+    @cached_property
+    def gain(self) -> float:
+        """Expected improvement over the target by the end: the integral of P(best > y) beyond it."""
+        levels = self._threshold + self.forecast.sign * GAIN_STEPS
+        passed = [float(self.forecast.prob_reach(float(level))[0]) for level in levels]
+        return float(abs(np.trapezoid(passed, self.focus.back(levels))))
 
     def within(self, steps: float) -> float:
         """P(the target is reached within `steps` further steps)."""
@@ -80,65 +101,87 @@ class Foresight:
 
 @dataclass
 class Potential:
-    """Forecasts of a study's trials, and the values with which trials start (sorted)."""
+    """Forecasts of a study's trials. `begin` makes it, `observe` carries it over an event; nothing else changes it."""
 
-    starts: list[float] = field(default_factory=list)
-    kept: dict[TrialId, tuple[int, Focus, Foresight]] = field(default_factory=dict)
+    space: Space
+    end: int = 4
+    state: StudyState | None = None
+    focus: Focus | None = None
+    starts: Starts = field(default_factory=Starts)
+    points: int = 0
+    fitted: int = 0
+    fits: int = 0
+    kept: dict[TrialId, tuple[tuple[int, int, float], Foresight]] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, spec: StudySpec) -> Potential:
+        return cls(Space.from_dict(spec.space), end=spec.max_steps or 4)
 
     def observe(self, view: View, event: ev.Event) -> None:
-        """Carry it over one event."""
         match event:
-            case ev.PointReported(attempt=attempt):
-                trial = view.trial_of(attempt)
-                if len(trial.values) == 1 and math.isfinite(trial.values[0]):
-                    insort(self.starts, trial.values[0])
+            case ev.TrialProposed(trial=number):
+                self._tell(view.trials[number])
+            case ev.PointReported(attempt=attempt, step=step, metrics=metrics):
+                value = metrics.get(view.spec.goal.metric)
+                if value is not None:
+                    self._point(view, view.trial_of(attempt), step, value)
             case ev.TrialEnded(trial=number):
                 self.kept.pop(number, None)
 
-    def focus(self, target: float) -> Focus:
-        """The lens for a target. Its width moves in steps of two, so that forecasts can be kept."""
-        starts = self.starts if len(self.starts) >= FEWEST_STARTS else [target - 1.0]
-        way = abs(target - starts[len(starts) // 2])
-        scale = FOCUS * max(way, 1e-6 * max(abs(target), 1e-6))
-        return Focus(target, 2.0 ** round(math.log2(scale)))
+    def _point(self, view: View, trial: Trial, step: int, value: float) -> None:
+        self.points += 1
+        if len(trial.values) == 1:
+            self.starts.add(value)
+        focus = self._wanted(view)
+        end = max(self.end, horizon_of(trial))
+        if focus != self.focus:
+            self._refocus(view, focus)
+        elif self.state is not None and self.focus is not None:
+            self.state.update(trial.id, (step,), self.focus.of([value]))
+        if end != self.end or self.points > GROWTH * self.fitted:
+            self._fit(end)
 
-    def foresee(self, view: View, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
-        """Of each of `trials`, which have at least one point."""
-        focus = self.focus(target)
-        stale = [t for t in trials if self.kept.get(t.id, (0, None))[:2] != (len(t.values), focus)]
-        for horizon in sorted({horizon_of(t) for t in stale}):
-            group = [t for t in stale if horizon_of(t) == horizon]
-            for trial, foresight in zip(group, _forecast(view, group, horizon, focus), strict=True):
-                self.kept[trial.id] = (len(trial.values), focus, foresight)
-        return {t.id: self.kept[t.id][2] for t in trials}
+    def _wanted(self, view: View) -> Focus | None:
+        target = view.spec.goal.target
+        if target is None and view.best is not None:
+            target = view.best[2]
+        return self.focus if target is None else self.starts.focus(target, self.focus)
 
+    def _refocus(self, view: View, focus: Focus | None) -> None:
+        """A new lens: everything is looked at again."""
+        self.state, self.focus = StudyState(view.spec.goal.mode), focus
+        for trial in view.trials:
+            self._tell(trial)
+        self._fit(self.end)
 
-def horizon_of(trial: Trial) -> int:
-    """The step at which the trial will end."""
-    return max(trial.max_steps or UNKNOWN_HORIZON * max(trial.last_step, 4), trial.last_step)
+    def _tell(self, trial: Trial) -> None:
+        if self.state is not None and self.focus is not None:
+            values = self.focus.of(np.asarray(trial.values))
+            self.state.update(trial.id, trial.steps, values, features=self.space.to_unit(trial.config))
 
+    def _fit(self, end: int) -> None:
+        self.end = end
+        if self.state is not None:
+            self.state.refit(self._horizon())
+            self.fitted, self.fits = self.points, self.fits + 1
 
-def _forecast(view: View, trials: Sequence[Trial], horizon: int, focus: Focus) -> list[Foresight]:
-    from foresail.curves import forecast
+    def _horizon(self) -> Array:
+        return np.unique(np.linspace(1, self.end, min(self.end, MOST_STEPS)).round())
 
-    steps_H = np.unique(np.linspace(1, horizon, min(horizon, MOST_STEPS)).round()).astype(int)
-    seen = forecast(
-        [np.asarray(t.steps, float) for t in trials],
-        [focus.of(np.asarray(t.values, float)) for t in trials],
-        steps_H,
-        mode=view.spec.goal.mode,
-    )
-    reach_CH = seen.prob_reach(0.0, by=steps_H)
-    final_C = seen.quantile(0.5)[:, -1]
-    found = []
-    for i, trial in enumerate(trials):
-        ahead = steps_H > trial.last_step
-        found.append(
-            Foresight(
-                ahead_H=(steps_H[ahead] - trial.last_step).astype(float),
-                reach_H=np.maximum.accumulate(reach_CH[i, ahead]) if ahead.any() else np.zeros(0),
-                final=focus.back(float(final_C[i])),
-                seen_frac=trial.last_step / horizon,
-            )
-        )
-    return found
+    def foresee(self, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
+        """Of each of `trials`. Needs one point of the study at least."""
+        found = {}
+        for trial in trials:
+            key = (trial.told, self.fits, target)
+            known = self.kept.get(trial.id)
+            if known is None or known[0] != key:
+                known = self.kept[trial.id] = (key, self._foresight(trial, target))
+            found[trial.id] = known[1]
+        return found
+
+    def _foresight(self, trial: Trial, target: float) -> Foresight:
+        assert self.state is not None
+        assert self.focus is not None
+        seen_frac = trial.last_step / horizon_of(trial)
+        forecast = self.state.forecast(self._horizon(), [trial.id])
+        return Foresight(forecast, self.focus, target, trial.last_step, seen_frac)

@@ -198,7 +198,5 @@ def _targets(spec: StudySpec, curves: Sequence[dict[int, _Point]]) -> dict[str, 
     finite = ([sign * p.value for p in curve.values() if math.isfinite(p.value)] for curve in curves)
     bests = sorted((max(values, default=-math.inf) for values in finite), reverse=True)
     ranks = {"best": 1, "top10pct": math.ceil(len(bests) / 10), "top1pct": math.ceil(len(bests) / 100)}
-    targets = {
-        name: sign * bests[rank - 1] for name, rank in ranks.items() if bests and math.isfinite(bests[rank - 1])
-    }
+    targets = {name: sign * bests[rank - 1] for name, rank in ranks.items() if bests and math.isfinite(bests[rank - 1])}
     return targets if spec.goal.target is None else {**targets, "goal": spec.goal.target}

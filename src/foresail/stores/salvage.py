@@ -101,9 +101,7 @@ def heal(path: Path, mark: Mark | None) -> Loss | None:
             _begin(path)
             return None
         if reading.fault:
-            raise CallerError(
-                f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one"
-            )
+            raise CallerError(f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one")
     kept = next((seq for seq, more, _, _ in reversed(further) if not more), reading.complete)
     known = max(seen, mark.last if mark else 0)
     lost = known - kept if mark is not None or known > kept else None

@@ -27,9 +27,7 @@ def begun(*, mode: Mode = "max", cores: tuple[int, ...] = (0, 1), trials: int = 
     return view
 
 
-def grant(
-    view: View, attempt: AttemptId = A, *, trial: int = 0, cores: tuple[int, ...] = (0,), step: int = 0
-) -> None:
+def grant(view: View, attempt: AttemptId = A, *, trial: int = 0, cores: tuple[int, ...] = (0,), step: int = 0) -> None:
     number = int(attempt.split("-")[1])
     apply(
         view,
