@@ -60,6 +60,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 def main(setting_json: str) -> NoReturn:
     """Entry of a template in an interpreter of its own."""
     setting = msgspec.json.decode(setting_json, type=Setting)
+    linux.die_with_parent(signal.SIGKILL)  # while it imports, it does not look whether the driver lives
     find: Callable[[], Training] = lambda: _load_alone(setting.function)
     ready = Ready(warm=False, why="each attempt does its imports")
     if setting.function and not setting.bare:
@@ -165,6 +166,7 @@ class _Template:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        linux.die_with_parent(0)
         gc.collect()
         gc.freeze()
         try:

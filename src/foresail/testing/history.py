@@ -43,7 +43,7 @@ class Deaths:
     """When drivers die: at each of the four points with probability `chance`, `left` times in all."""
 
     rng: Random
-    chance: float = 0.004
+    chance: float = 0.008
     left: int = 3
 
     def maybe(self) -> None:

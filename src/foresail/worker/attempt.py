@@ -14,14 +14,10 @@ from foresail.worker import randomness
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
 from foresail.worker.grant import Grant
-from foresail.worker.run import Run, Yielded
+from foresail.worker.run import Killed, Run, Yielded
 from foresail.worker.spool import Farewell, Spool
 
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "cannot allocate memory")
-
-
-class Killed(BaseException):
-    """Ends a training function at once, at our wish."""
 
 
 def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True) -> Farewell:
@@ -62,12 +58,12 @@ def _call(grant: Grant, find: Callable[[], Training], spool: Spool, own_process:
 
 
 def _heed_signals(run: Run) -> None:
-    """SIGTERM from outside is a wish to suspend; after our own mark it ends the training where it stands."""
+    """SIGTERM from outside is a wish to suspend; after our own mark it ends the training."""
     kill = AttemptFolder(run.folder).kill
 
     def terminated(number: int, frame: FrameType | None) -> None:
         if kill.exists():
-            raise Killed
+            run.end_now()
         run.ask_to_leave()
 
     signal.signal(signal.SIGTERM, terminated)

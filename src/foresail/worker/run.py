@@ -23,6 +23,10 @@ class Yielded(BaseException):
     """Leaves the training function after its state was saved. Like `SystemExit`: `finally` blocks run."""
 
 
+class Killed(BaseException):
+    """Ends a training function where it stands, at our wish; `finally` blocks run."""
+
+
 class Configuration(Mapping[str, Scalar]):
     """The values of the knobs: `config["lr"]` or `config.lr`."""
 
@@ -78,7 +82,7 @@ class Run:
         self._reported_step = self._resume_step = self._step
         self._reported: dict[str, float] = {}
         self._best = grant.best
-        self._improved = self._looping = self._wished = False
+        self._improved = self._looping = self._wished = self._saving = self._doomed = False
         self._config = Configuration(grant.config)
         self._mark_s = perf_counter()
         self._moments = Moments(self._mark_s)
@@ -218,6 +222,13 @@ class Run:
         return (last and improved) or self._moments.is_due(perf_counter(), improved=improved)
 
     def _save(self) -> None:
+        self._saving = True
+        self._write_checkpoint()
+        self._saving = False
+        if self._doomed:
+            raise Killed
+
+    def _write_checkpoint(self) -> None:
         from foresail.worker import checkpoint  # here, since a training that only reports should start at once
 
         began_s = perf_counter()
@@ -242,6 +253,16 @@ class Run:
                 seconds=seconds,
             )
         )
+
+    def end_now(self) -> None:
+        """From a signal handler: end where it stands; a save that is under way is finished first.
+
+        Raises:
+            Killed: always, here or at the end of the save.
+        """
+        self._doomed = True
+        if not self._saving:
+            raise Killed
 
     def ask_to_leave(self) -> None:
         """From outside, as a signal does: leave at the next step boundary."""

@@ -450,3 +450,21 @@ def test_a_folder_that_cannot_be_written_fails_the_attempt(make_lab):
     end = lab.until_end(lab.launch())
     assert end.outcome is Outcome.FAILED
     assert "Not a directory" in end.detail or "File exists" in end.detail
+
+
+def test_imports_that_never_end_end_with_the_attempt(make_lab, tmp_path):
+    script = tmp_path / "endless.py"
+    script.write_text("import time\ntime.sleep(600)\ndef train(run): pass\n")
+    lab = make_lab("import", Entry(function=f"{script}:train"))
+    attempt = lab.launch()
+    lab.executor.perform(Kill(attempt, 0.0))
+    assert lab.until_end(attempt).outcome is Outcome.KILLED
+    lab.launch(number=2)
+
+
+def test_a_working_folder_must_be_there(tmp_path):
+    entry = Entry(command=("true",), cwd=str(tmp_path / "nowhere"))
+    executor = LocalExecutor(tmp_path, clock=WallClock(), goal=GOAL, target=entry)
+    with pytest.raises(CallerError, match="there is no folder"):
+        executor.start()
+    executor.close()

@@ -22,7 +22,7 @@ from foresail.worker.attempt import live
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant, read_grant, write_grant
 from foresail.worker.moments import Moments
-from foresail.worker.run import Run, Yielded
+from foresail.worker.run import Killed, Run, Yielded
 from foresail.worker.spool import Farewell, Horizon, Point, Saved, Spool, SpoolReader, decode_line
 
 
@@ -335,6 +335,15 @@ def test_what_a_full_disk_never_took_is_named_at_the_end(tmp_path, monkeypatch):
     spool.write(Farewell(outcome=Outcome.COMPLETED))
     with pytest.raises(HostError, match="No space left"):
         spool.close()
+
+
+def test_a_kill_lets_a_save_be_finished(run):
+    run.on_save(lambda folder: run.end_now())
+    with pytest.raises(Killed):
+        leave_in_the_first_step(run)
+    assert [line.step for line in spooled(run) if isinstance(line, Saved)] == [1]
+    with pytest.raises(Killed):
+        run.end_now()
 
 
 def test_a_checkpoint_that_finds_no_room_is_done_without(run):
