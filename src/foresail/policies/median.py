@@ -83,7 +83,13 @@ class MedianStopping:
         """END, if the rule says so at the trial's last step."""
         step, best = trial.last_step, trial.best_value
         median = index.median(step)
-        if trial.ended is not None or step < self.grace_steps or best is None or median is None or median[1] < self.min_trials:
+        if (
+            trial.ended is not None
+            or step < self.grace_steps
+            or best is None
+            or median is None
+            or median[1] < self.min_trials
+        ):
             return None
         behind = best < median[0] if view.spec.goal.mode == "max" else best > median[0]
         if not behind or trial.last_step == trial.max_steps:

@@ -234,7 +234,13 @@ class Pop:
     # --- verdicts --------------------------------------------------------------------------------------------
 
     def _promising(self, chance: Chance, p_star: float, view: View) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s, **_foreseen(chance)}
+        numbers = {
+            "p": chance.p,
+            "threshold": p_star,
+            "final": chance.foresight.final,
+            "ert_s": chance.ert_s,
+            **_foreseen(chance),
+        }
         reason = Reason(Rule.POP_PROMISING, numbers)
         return Verdict(chance.trial.id, Act.RUN, reason, view.spec.resources.cores_per_trial, Label.PROMISING)
 
@@ -264,7 +270,13 @@ class Pop:
 
     def _end(self, chance: Chance) -> Verdict:
         seen = chance.foresight
-        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final, **_foreseen(chance)}
+        numbers = {
+            "p": chance.p,
+            "poor": self.poor,
+            "seen_frac": seen.seen_frac,
+            "final": seen.final,
+            **_foreseen(chance),
+        }
         return Verdict(chance.trial.id, Act.END, Reason(Rule.POP_POOR, numbers), label=Label.POOR)
 
 

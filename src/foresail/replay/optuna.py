@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from foresail.core.goal import Mode
 from foresail.errors import CallerError, MissingExtraError, nearest
 from foresail.replay.columns import columns_of, space_of, told_apart
 from foresail.replay.trace import Trace, as_recording, targets_of
@@ -26,7 +27,7 @@ def read_optuna(path: Path, *, study: str | None = None) -> Trace:
     loaded = _study(path, study)
     if len(loaded.directions) != 1:
         raise CallerError(f"{path}: study {loaded.study_name!r} has {len(loaded.directions)} objectives", allowed="one")
-    mode = "max" if loaded.direction.name == "MAXIMIZE" else "min"
+    mode: Mode = "max" if loaded.direction.name == "MAXIMIZE" else "min"
     trials = [trial for trial in loaded.get_trials(deepcopy=False) if _values(trial)]
     curves = [_values(trial) for trial in trials]
     if not any(math.isfinite(value) for curve in curves for value in curve):

@@ -103,7 +103,9 @@ def policy_of(trace: Trace, contender: Contender) -> AnyPolicy:
     return make(Choice(contender.policy, contender.options))
 
 
-def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store) -> tuple[Driver, ReplayExecutor]:
+def run(
+    trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store
+) -> tuple[Driver, ReplayExecutor]:
     """Play a study to its end."""
     clock = VirtualClock()
     controller = Controller(policy, Proposals(search_of(trace, spec.search.name, spec.seed)))

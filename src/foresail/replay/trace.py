@@ -82,8 +82,8 @@ def targets_of(values: Iterable[Sequence[float]], mode: Mode) -> dict[str, float
     0.9
     """
     finals = finals_of(values, mode)
-    share = lambda percent: finals[max(0, math.ceil(len(finals) * percent / 100) - 1)]
-    return {"top10pct": share(10), "top1pct": share(1), "best": finals[0]}
+    last = {"top10pct": math.ceil(len(finals) / 10), "top1pct": math.ceil(len(finals) / 100), "best": 1}
+    return {name: finals[max(1, rank) - 1] for name, rank in last.items()}
 
 
 def metric_name(text: str) -> str:
