@@ -69,7 +69,7 @@ class Asha:
         verdicts = [self._climb(index, view, t) for t in climbing]
         slots = view.slots
         owed = list(islice(index.interrupted, max(0, slots - len(climbing))))
-        verdicts += (self._climb(index, view, view.trials[trial]) for trial in owed)
+        verdicts += (self._climb(index, view, view.trials[number]) for number in owed)
         free = slots - len(verdicts)
         if self.pause:
             verdicts += self._promote(index, view, free, standing, everyone)
@@ -79,8 +79,8 @@ class Asha:
         if not admit:
             return Plan(tuple(verdicts))
         free = slots - sum(v.act is Act.RUN for v in verdicts)
-        for trial in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
-            verdicts.append(self._climb(index, view, view.trials[trial]))
+        for waits in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
+            verdicts.append(self._climb(index, view, view.trials[waits]))
             free -= 1
         return Plan(tuple(verdicts), open=max(0, free))
 
