@@ -35,6 +35,7 @@ STEP_TIME_PARAMETERS = (
     Parameter("memory_wall", "threads", 8.0, 1.0, 0.7, 0.4, 0.6, "that saturate the memory of a socket"),
     Parameter("sibling", "core", 0.2, 0.6, 0.3, 0.2, 0.3, "gained from a hyperthread on a busy core"),
     Parameter("thread_sync", "s", 2e-6, 1.0, 0.5, 0.3, 0.3, "to join threads after one operation"),
+    Parameter("loading", "ratio", 1.0, 0.0, 0.0, 0.2, 2.5, "a sample's loading to the count of the features"),
     Parameter("compute_scale", "ratio", 1.0, 0.0, 0.0, 0.12, 3.0, "work to the count of the features"),
     Parameter("kernel_scale", "ratio", 1.0, 0.0, 0.0, 0.2, 2.0, "operations to the count of the features"),
     Parameter("sync_scale", "ratio", 1.0, 0.0, 0.0, 0.2, 2.5, "exchange to the count of the features"),
@@ -56,7 +57,7 @@ STEP_TIME_RESIDUALS = (
     Residual("sync_scale", 0.2, 0.0, 0.15, 0.0, True, {"dp": 1.5, "nodes": 2.0, "stage": 2.0}),
     Residual("compute_scale", 0.0, 0.0, 0.0, 0.25, False, {"micro_batch": 1.2}),
     Residual("sync_scale", 0.0, 0.4, 0.0, 1.0, True, {"dp": 1.5, "nodes": 2.0}),
-    Residual("total_scale", 0.0, 0.0, 0.0, 0.08, True, {"micro_batch": 4.0, "dp": 4.0, "nodes": 3.0}),
+    Residual("total_scale", 0.0, 0.0, 0.0, 0.08, True, {"micro_batch": 4.0, "dp": 4.0, "nodes": 3.0, "threads": 3.0}),
     Residual(
         "total_scale",
         0.04,

@@ -26,6 +26,10 @@ _REPLICATED = 10.0 / 34.0
 """Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq. 2)."""
 
 
+_SHARP = 6.0
+"""Of the smooth maximum of a step and its loading: workers and work are not in lockstep."""
+
+
 class Parts(NamedTuple):
     """Where the seconds of a step go; each [..., N]. `total` is not their sum: some overlap."""
 
@@ -118,15 +122,16 @@ def parts(theta: Floats, rows: Rows) -> Parts:
     devices = rows.dp * rows.tp * rows.pp
     slower = 1.0 + p["straggler"] * np.log2(devices)
     total = (busy + update + p["fixed"]) * slower * p["total_scale"]
-    return Parts(micro, sync, update, _with_input(total, rows))
+    return Parts(micro, sync, update, _with_input(total, rows, p))
 
 
-def _with_input(total: Floats, rows: Rows) -> Floats:
+def _with_input(total: Floats, rows: Rows, p: Named) -> Floats:
     """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
     if not rows.input_s.any():
         return total
-    loading = rows.input_s * rows.micro_batch * rows.accumulation
-    beside = np.maximum(total, loading / np.maximum(rows.loader_workers, 1.0))
+    loading = rows.input_s * rows.micro_batch * rows.accumulation * p["loading"]
+    each = loading / np.maximum(rows.loader_workers, 1.0)
+    beside = (total**_SHARP + each**_SHARP) ** (1 / _SHARP)
     return np.where(rows.loader_workers > 0, beside, total + loading)
 
 
