@@ -1,8 +1,8 @@
 """Measure a few system configurations of a real job on this machine, and say which to use.
 
-The job is `make(system) -> step` (`measuring.py`). The model predicts all configurations, the most promising is
-measured, the model learns, until a further probe is not worth its cost. Only configurations of the same global
-batch compete, so the advice does not change what is learned.
+The job is `make(system) -> step` (`measuring.py`). The model predicts all configurations, the most
+promising is measured, the model learns, until a further probe is not worth its cost. Only configurations of
+the same global batch compete, so the advice does not change what is learned.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def profile(
         base: what to compare with (default: all cores as threads, no accumulation; else the first).
         probes: how many to measure at most, the base included.
         seconds: of measured steps in a probe.
-        remaining_steps: that the job still has to do; what a faster configuration would save them is the worth
+        remaining_steps: that the job still has to do; what a faster configuration would save them is the
+        worth
             of a probe.
         probe_cost_s: of starting one.
         prior: what this machine's earlier jobs taught.
@@ -149,11 +150,14 @@ class _Search:
         while len(self.times) + len(self.failed) < min(most, len(self.systems)):
             known: Mapping[int, float] = self.times | dict.fromkeys(self.failed, float("inf"))
             one = next_probe(
-                predict(STEP_TIME, self.model, self.rows), known, remaining_steps=remaining_steps, cost_s=cost_s
+                predict(STEP_TIME, self.model, self.rows),
+                known,
+                remaining_steps=remaining_steps,
+                cost_s=cost_s,
             )
-            if one.index is None:
+            if one.run is None:
                 return f"a further probe would save {one.gain_s:.1f} s and cost {one.cost_s:.1f} s"
-            self._measure(one.index)
+            self._measure(one.run)
         return f"{most} probes were allowed" if len(self.systems) > most else "all were measured"
 
     def _measure(self, index: int) -> None:

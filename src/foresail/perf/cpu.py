@@ -37,7 +37,7 @@ def cpu_configurations(
     """
     if global_batch < 1 or cores < 1:
         raise CallerError(f"a global batch of {global_batch} on {cores} cores", allowed="1 or more of each")
-    found = []
+    found: list[SystemConfiguration] = []
     for dp in replicas or _doublings(cores):
         for count in threads or _doublings(cores):
             if dp * count > cores or global_batch % dp:

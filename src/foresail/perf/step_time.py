@@ -5,8 +5,8 @@
 
 with m micro-batches. Pipelines follow Narayanan et al. (SC 2021, section 2.2: m + pp - 1 slots), collectives
 the alpha-beta model of ring algorithms (Thakur et al. 2005), g is the overlap of Qiao et al. (OSDI 2021,
-eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a CPU the
-work is shared by threads with a serial part and a memory wall (`threads.py`).
+eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a
+CPU the work is shared by threads with a serial part and a memory wall (`threads.py`).
 
 Shapes: N rows; parameters are [P] or [..., P] for a value per row and draw; results [..., N].
 """
@@ -23,7 +23,8 @@ from foresail.perf.rows import Floats, Rows
 from foresail.perf.threads import useful_cores
 
 _REPLICATED = 10.0 / 34.0
-"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq. 2)."""
+"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq.
+2)."""
 
 
 _SHARP = 6.0
@@ -46,7 +47,8 @@ def _stage_frac(rows: Rows) -> Floats:
 
 
 def _work_s(rows: Rows, p: Named) -> Floats:
-    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are more.
+    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are
+    more.
 
     A device that waits for launches does its tensor-parallel collectives meanwhile.
     """
