@@ -27,6 +27,8 @@ _REPLICATED = 10.0 / 34.0
 2)."""
 
 
+_LOGIT_BYTES = 20.0
+"""Moved for each logit: written, widened, its log-softmax, and their gradients (2 + 4 + 4 + 4 + 4 + 2)."""
 _SHARP = 6.0
 """Of the smooth maximum of a step and its loading: workers and work are not in lockstep."""
 
@@ -89,6 +91,8 @@ def _micro_s(rows: Rows, p: Named) -> Floats:
     """Seconds of one micro-batch in the slowest stage, forward and backward."""
     rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
     head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
+    logits = rows.seq_len * rows.vocab * rows.micro_batch / rows.tp * p["compute_scale"]
+    head = head + _LOGIT_BYTES * logits / (rows.bandwidth_bytes_per_s * p["memory_eff"])
     sent = rows.boundary_bytes * rows.micro_batch
     handover = np.where(rows.pp > 1, p["boundary"] + sent / _tensor_link(rows, p), 0.0)
     return _work_s(rows, p) + head + handover + p["per_micro_batch"]
