@@ -1,7 +1,7 @@
 """Three small real jobs to measure on this machine: a convolutional network, an MLP, a small transformer.
 
-Each `make(system)` returns a function that runs one optimizer step of the global batch with the replicas, micro-batch,
-accumulation and loader workers of the system configuration.
+Each `make(system)` returns a function that runs one optimizer step of the global batch with the replicas,
+micro-batch, accumulation and loader workers of the system configuration.
 """
 
 from __future__ import annotations

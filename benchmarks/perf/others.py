@@ -1,4 +1,5 @@
-"""Data-parallel jobs without features, large sharded jobs, memory, pairs on one device, and the time it takes."""
+"""Data-parallel jobs without features, large sharded jobs, memory, pairs on one device, and the time it
+takes."""
 
 from __future__ import annotations
 
@@ -165,7 +166,11 @@ def _both_ways(entries: list[dict[str, str]]) -> tuple[list[Pair], np.ndarray]:
     made, slow = [], []
     for e in entries:
         one, two = (
-            Sharer(e[f"{p}workload"], number(e, f"{p}micro_batch", default=1.0), number(e, f"{p}alone_step_seconds"))
+            Sharer(
+                e[f"{p}workload"],
+                number(e, f"{p}micro_batch", default=1.0),
+                number(e, f"{p}alone_step_seconds"),
+            )
             for p in ("", "other_")
         )
         made.append(Pair(e["device"], one, two))

@@ -1,7 +1,7 @@
 """`plan` against published step times of large jobs, without a probe and without a history.
 
-A table without a `micro_batch` column publishes the best of what its authors tried: the fastest micro-batch that
-fits stands for it.
+A table without a `micro_batch` column publishes the best of what its authors tried: the fastest micro-batch
+that fits stands for it.
 """
 
 from __future__ import annotations
