@@ -19,6 +19,7 @@ from foresail.errors import CallerError
 Floats = NDArray[Any]
 
 LONGEST = 256
+LARGEST = 1e100  # in size: finite values are held within it, so that differences stay finite
 
 
 class History:
@@ -66,6 +67,7 @@ class History:
         if not len(new_steps):
             return
         n = int(self.count[trial])
+        self.total[trial] += len(new_steps)
         if (n and new_steps[0] <= self.steps[trial, n - 1]) or (np.diff(new_steps) <= 0).any():
             new_steps, new_values = self._merged(trial, new_steps, new_values)
             n = 0
@@ -85,7 +87,6 @@ class History:
             self._widen(m)
         self.steps[trial, n:m], self.values[trial, n:m] = steps, values
         self.count[trial] = m
-        self.total[trial] += len(values)
         ends = self.ends
         ends.first[trial], ends.last[trial] = self.values[trial, 0], values[-1]
         ends.high[trial] = np.fmax(ends.high[trial], values.max())
@@ -182,4 +183,4 @@ def _pair(trial: int, steps: ArrayLike, values: ArrayLike, sign: float) -> tuple
         raise CallerError(
             f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values"
         )
-    return s, v * sign
+    return s, np.where(np.isfinite(v), np.clip(v * sign, -LARGEST, LARGEST), v * sign)
