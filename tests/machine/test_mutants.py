@@ -225,8 +225,10 @@ def a_fence_that_wants_a_whole_curve(patch: Patch) -> None:
     """Refuses what a resumed attempt trains again."""
     stale_if(
         patch,
-        lambda view, event: event.attempt not in view.attempts
-        or event.step <= max(view.attempts[event.attempt].step, view.attempts[event.attempt].known),
+        lambda view, event: (
+            event.attempt not in view.attempts
+            or event.step <= max(view.attempts[event.attempt].step, view.attempts[event.attempt].known)
+        ),
     )
 
 
@@ -486,13 +488,17 @@ def only_the_best_is_kept(patch: Patch) -> None:
     patch.setattr(deciding, "superseded", superseded)
 
 
+def hunt(policy: str) -> None:
+    for seed in range(SEEDS):
+        play(Case.drawn(seed, Choice(policy)))
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_deliberate_bug_dies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, policy, make = MUTANTS[name]
     make(monkeypatch)
     with pytest.raises(Broken) as caught:
-        for seed in range(SEEDS):
-            play(Case.drawn(seed, Choice(policy)))
+        hunt(policy)
     assert caught.value.name == rule, str(caught.value)
 
 
