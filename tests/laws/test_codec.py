@@ -29,7 +29,7 @@ def test_the_strategies_know_every_kind_of_event() -> None:
 @pytest.mark.parametrize("kind", event_kinds(), ids=lambda kind: kind.__name__)
 def test_round_trip(kind: type) -> None:
     @given(events(kind))
-    @settings(max_examples=60)
+    @settings(deadline=None, max_examples=60)
     def law(event: ev.Event) -> None:
         line = encode(event)
         assert b"\n" not in line
@@ -58,6 +58,7 @@ def test_half_a_surrogate_pair_is_recorded_as_its_escape() -> None:
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
+@settings(deadline=None)
 @example(b"[" * 100_000)
 @example(b'{"a":' * 100_000)
 @example(b'{"$float":' * 50_000)
@@ -70,6 +71,7 @@ def test_what_is_no_event_is_refused(line: bytes | str) -> None:
 
 
 @given(events(), st.data())
+@settings(deadline=None)
 def test_a_garbled_event_is_refused_or_is_an_event(event: ev.Event, data: st.DataObject) -> None:
     line = bytearray(encode(event))
     for _ in range(data.draw(st.integers(1, 4))):

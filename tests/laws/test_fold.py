@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.core import events as ev
 from foresail.core.codec import decode, encode
 from foresail.core.view import fold
-from foresail.core.words import Mode, Status
+from foresail.core.words import Status
 from foresail.testing.digest import view_digest
 from foresail.testing.strategies import logs
 
 
 @given(logs(), st.data())
+@settings(deadline=None)
 def test_the_fold_may_be_cut_anywhere(log: list[ev.Event], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(log)))
     assert view_digest(fold(log[cut:], fold(log[:cut]))) == view_digest(fold(log))
 
 
 @given(logs())
+@settings(deadline=None)
 def test_a_recorded_log_folds_to_the_same_view(log: list[ev.Event]) -> None:
     assert view_digest(fold(decode(encode(event)) for event in log)) == view_digest(fold(log))
 
 
 @given(logs())
+@settings(deadline=None)
 def test_cores_are_free_or_held_once(log: list[ev.Event]) -> None:
     view = fold(log)
     held = [core for attempt in view.attempts.values() for core in attempt.cores]
@@ -36,9 +39,10 @@ def test_cores_are_free_or_held_once(log: list[ev.Event]) -> None:
 
 
 @given(logs())
+@settings(deadline=None)
 def test_the_best_is_the_best_value_on_a_curve_that_did_not_diverge(log: list[ev.Event]) -> None:
     view = fold(log)
-    sign = 1 if view.spec.goal.mode is Mode.MAX else -1
+    sign = 1 if view.spec.goal.mode == "max" else -1
     finite = [
         (sign * value, trial.id, step)
         for trial in view.trials
@@ -56,6 +60,7 @@ def test_the_best_is_the_best_value_on_a_curve_that_did_not_diverge(log: list[ev
 
 
 @given(logs())
+@settings(deadline=None)
 def test_curves_rise_in_steps_and_hold_the_last_report_of_each(log: list[ev.Event]) -> None:
     view = fold(log)
     trial_of: dict[str, int] = {}
@@ -72,6 +77,7 @@ def test_curves_rise_in_steps_and_hold_the_last_report_of_each(log: list[ev.Even
 
 
 @given(logs())
+@settings(deadline=None)
 def test_a_trial_is_in_one_place(log: list[ev.Event]) -> None:
     view = fold(log)
     for trial in view.trials:
@@ -83,6 +89,7 @@ def test_a_trial_is_in_one_place(log: list[ev.Event]) -> None:
 
 
 @given(logs(), st.integers(0, 25))
+@settings(deadline=None)
 def test_best_until_grows_with_the_step(log: list[ev.Event], step: int) -> None:
     view = fold(log)
     mode = view.spec.goal.mode
@@ -90,5 +97,5 @@ def test_best_until_grows_with_the_step(log: list[ev.Event], step: int) -> None:
         earlier, later = trial.best_until(step, mode), trial.best_until(step + 1, mode)
         if earlier is not None:
             assert later is not None
-            assert later >= earlier if mode is Mode.MAX else later <= earlier
+            assert later >= earlier if mode == "max" else later <= earlier
         assert trial.best_until(trial.last_step, mode) == trial.best_value

@@ -131,8 +131,7 @@ def test_features_are_a_fixed_point_after_one_round(drawn):
     once = space.from_unit(space.to_unit(config))
     assert once.keys() == config.keys()
     assert all(
-        math.isclose(a, b, abs_tol=1e-9)
-        for a, b in zip(space.to_unit(once), space.to_unit(config), strict=True)
+        math.isclose(a, b, abs_tol=1e-9) for a, b in zip(space.to_unit(once), space.to_unit(config), strict=True)
     )
 
 
@@ -174,9 +173,7 @@ def test_a_space_is_its_dictionary(space):
 
 @st.composite
 def tiny(draw, **more):
-    return draw(
-        st.sampled_from([Int(1, 3, **more), Choice(["x", "y"], **more), Float(0, 1, step=0.5, **more)])
-    )
+    return draw(st.sampled_from([Int(1, 3, **more), Choice(["x", "y"], **more), Float(0, 1, step=0.5, **more)]))
 
 
 @LAW

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.entry import check_entry
 from foresail.api.interrupt import stop_on_interrupt
 from foresail.api.machine import host_name, usable_cores
 from foresail.api.recorded import folder_of
@@ -104,6 +105,8 @@ def _run(
     trouble: Callable[[str], None] | None,
 ) -> Result:
     spec, folder = controller.view.spec, folder_of(storage)
+    if train is None:
+        check_entry(spec.entry)
     cores = _enough(usable_cores(), spec)
     clock = StudyClock(controller.view.now_s)
     executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=train if train is not None else spec.entry)

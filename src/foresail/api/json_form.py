@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from foresail.api.result import Best, Result, TrialRow
+from foresail.core import codec
+from foresail.core.events import Event
 from foresail.core.view import View
 
 
@@ -52,3 +55,21 @@ def counts_data(view: View) -> dict[str, int]:
         "suspended": len(view.suspended),
         "waiting": len(view.waiting),
     }
+
+
+class JsonLines:
+    """A watcher that writes each event as it is stored."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+
+    def __call__(self, view: View, events: Sequence[Event]) -> None:
+        """Write what is new."""
+        for event in events:
+            self._write(codec.encode(event).decode())
+
+    def trouble(self, text: str) -> None:
+        """Not an event."""
+
+    def close(self) -> None:
+        """Nothing to put away."""

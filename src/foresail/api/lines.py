@@ -15,6 +15,8 @@ BURST_LINES = 20
 """Lines that may come at once."""
 LINE_EVERY_S = 2.0
 """Beyond the burst, one line in so many seconds; what is left out is counted and told in a line of its own."""
+BEST_EVERY_S = 5.0
+"""Least time between two lines about the best; the last of those in between is told."""
 
 Write = Callable[[str], None]
 
@@ -23,8 +25,9 @@ class Lines:
     """A watcher that writes lines, by `write`."""
 
     def __init__(self, write: Write, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._paced = Paced(write, now_s)
+        self._paced, self._clock_s = Paced(write, now_s), now_s
         self._best: tuple[int, int, float] | None = None
+        self._best_told_s = float("-inf")
         self._new = True
 
     def __call__(self, view: View, events: Sequence[ev.Event]) -> None:
@@ -36,12 +39,17 @@ class Lines:
             told = sentence(view, event)
             if told is not None:
                 self._paced.write(view, *told)
-        if view.best is not None and view.best != self._best:
-            self._best = view.best
-            self._paced.write(view, "better", f"best {wording.best(view)}")
+        self._tell_best(view)
         if view.ended is not None and events:
             self._paced.settle(view)
             self._paced.write(view, "", f"ended: {_found(view)}")
+
+    def _tell_best(self, view: View) -> None:
+        now_s = self._clock_s()
+        if view.best is None or view.best == self._best or now_s - self._best_told_s < BEST_EVERY_S:
+            return
+        self._best, self._best_told_s = view.best, now_s
+        self._paced.write(view, "", f"best {wording.best(view)}")
 
     def trouble(self, text: str) -> None:
         """The store refuses to be written."""
@@ -107,6 +115,8 @@ def sentence(view: View, event: ev.Event) -> tuple[str, str] | None:
 
 def _beginning(view: View) -> str:
     spec = view.spec
+    if view.ended is not None:
+        return f"study {spec.name!r} has ended ({view.ended.end}): {view.ended.why}"
     doing = f"goes on after {wording.count(len(view.trials), 'trial')}" if view.points else "starts"
     places = f"{wording.count(view.slots, 'slot')}, {spec.policy.name}"
     return f"study {spec.name!r} {doing}: {wording.goal(spec.goal)}; {places}"

@@ -87,10 +87,10 @@ def driver_of(storage: Path) -> str | None:
         name = f"process {holder['pid']} on {holder['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return name if _is_locked(lock) else None
+    return name if is_locked(lock) else None
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether another process holds the lock of `path`; always False where locks cannot be asked about."""
     try:
         import fcntl

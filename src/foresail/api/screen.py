@@ -106,9 +106,9 @@ def _time(view: View, now_s: float) -> str:
 
 def _slots(view: View) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("trial", "step", "last", "best", "chance"):
-        table.add_column(title, justify="right")
-    table.add_column("class")
+    for title, least in (("trial", 5), ("step", 9), ("last", 9), ("best", 9), ("chance", 6)):
+        table.add_column(title, justify="right", min_width=least)
+    table.add_column("class", min_width=13)
     table.add_column("configuration", overflow="ellipsis", no_wrap=True)
     attempts = sorted(view.attempts.values(), key=lambda attempt: attempt.trial)
     for attempt in attempts[:MOST_SLOTS]:

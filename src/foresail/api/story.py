@@ -12,7 +12,7 @@ from foresail.api.summary import traces
 from foresail.core import events as ev
 from foresail.core.plan import Verdict
 from foresail.core.view import Trial, View
-from foresail.core.words import Config, TrialId, attempt_id, trial_of
+from foresail.core.words import Config, Status, TrialId, attempt_id, trial_of
 from foresail.errors import CallerError
 from foresail.worker.folder import StudyFolder
 
@@ -151,7 +151,8 @@ def _of_trial(event: ev.TrialProposed | ev.AttemptGranted | ev.TrialEnded) -> st
             held = "core" if len(cores) == 1 else "cores"
             return f"attempt {attempt} gets {held} {', '.join(map(str, cores))}; it {start}"
         case ev.TrialEnded(status=status, detail=detail):
-            return f"the trial is {status}" + (f": {detail}" if detail else "")
+            verb = "is ended by the policy" if status is Status.ENDED else f"has {status}"
+            return f"the trial {verb}" + (f": {detail}" if detail else "")
 
 
 def _of_attempt(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.api.display import showing
+from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
@@ -120,7 +120,8 @@ class Study:
             HostError: the storage cannot be written.
         """
         if watch is not None:
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+            trouble = Nothing().trouble
+            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
         with showing(quiet=quiet) as shown:
             result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
         if not quiet:

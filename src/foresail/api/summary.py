@@ -62,13 +62,14 @@ def _classes(result: Result, width: int) -> str:
     if not shown:
         return ""
     titles = ("class", "trial", "status", "best", "at step", "steps", "why")
-    return table(titles, shown, width=width, left=("class", "status"))
+    return table(titles, shown, width=width, left=("class", "status"), wrap=True)
 
 
 def _class_rows(title: str, rows: Sequence[TrialRow]) -> Iterator[Sequence[str]]:
     for row in rows[:MOST_OF_A_CLASS]:
         value = wording.number(row.best)
-        yield title, str(row.trial), row.status, value, str(row.best_step), str(row.steps), row.why
+        trained = "trained to its end; " if row.status == Status.COMPLETED else ""
+        yield title, str(row.trial), row.status, value, str(row.best_step), str(row.steps), trained + row.why
     if len(rows) > MOST_OF_A_CLASS:
         yield title, "", "", "", "", "", f"and {len(rows) - MOST_OF_A_CLASS} more"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from foresail.core.goal import Goal
 from foresail.core.view import View
@@ -114,6 +115,7 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
-def shell(path: object) -> str:
-    """A path as a shell takes it."""
-    return shlex.quote(str(path))
+def shell(path: Path) -> str:
+    """A path as a shell takes it: quoted where need be, short where it lies in the current folder."""
+    absolute, here = path.absolute(), Path.cwd()
+    return shlex.quote(str(absolute.relative_to(here) if absolute.is_relative_to(here) else path))

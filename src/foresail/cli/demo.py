@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -21,7 +22,5 @@ from foresail.cli.output import json_option
 @json_option
 def command(seed: int, storage: Path, policy: str, quiet: bool, as_json: bool) -> Exit:
     """Tune a convolutional network on handwritten digits, on this machine, for real."""
-    from foresail.demo import study  # type: ignore[attr-defined]  # the training code is PyTorch's: an extra
-
-    made = study(seed=seed, storage=storage, policy=policy)
+    made = import_module("foresail.demo").study(seed=seed, storage=storage, policy=policy)
     return carry_out(lambda shown: made.run(watch=shown), storage=made.storage, quiet=quiet, as_json=as_json)

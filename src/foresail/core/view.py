@@ -139,6 +139,13 @@ class Trial:
         """Seconds of training per step, over all steps so far; None before the first report."""
         return self.seconds / self.reached if self.reached > 0 else None
 
+    def value_at(self, step: int) -> float:
+        """Value at the last point up to and including `step`; NaN where there is none."""
+        if step >= self.last_step:
+            return self.values[-1] if self.values else math.nan
+        upto = bisect_left(self._steps, step + 1)
+        return self.values[upto - 1] if upto else math.nan
+
     def best_until(self, step: int, mode: Mode) -> float | None:
         """Best finite value up to and including `step`."""
         upto = bisect_left(self._steps, step + 1)

@@ -31,9 +31,7 @@ def rise(t: Floats, tau: Floats, power: Floats, kind: Floats) -> Floats:
     log_x = np.log(x + 1e-12)
     grown = np.exp(np.minimum(power * log_x, 60.0))
     law = 1.0 - np.exp(-power * np.log1p(x))
-    return cast(
-        Floats, np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown)))
-    )
+    return cast(Floats, np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown))))
 
 
 def _any_rise(t: Floats, low: float, high: float, rows: int, rng: Generator, steep: float = 0.3) -> Floats:
@@ -104,9 +102,7 @@ def double_descent(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     dip = log_uniform(rng, 0.05, 0.9, rows) * np.exp(
         -0.5 * ((t - turn) / (turn * rng.uniform(0.2, 0.6, (rows, 1)))) ** 2
     )
-    return cast(
-        Floats, 0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
-    )
+    return cast(Floats, 0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng))
 
 
 def two_phase(t: Floats, end: float, rows: int, rng: Generator) -> Floats:

@@ -83,9 +83,7 @@ def features(prefixes: Prefixes, context: Context) -> tuple[Floats, Floats]:
         np.log(np.minimum(context.level_sd, 1.0) + 0.01) / 2,
         context.gain * weight, np.log(context.gain_sd + 0.01) * weight / 2, weight, np.log(context.peers) / 4,
     )  # fmt: skip
-    stacked = np.concatenate(
-        [shape_CP, shape_CP[:, :-1] - last[:, None], quick, np.stack(rest, axis=1)], axis=1
-    )
+    stacked = np.concatenate([shape_CP, shape_CP[:, :-1] - last[:, None], quick, np.stack(rest, axis=1)], axis=1)
     return np.clip(stacked, -6.0, 6.0).astype(np.float32), last
 
 

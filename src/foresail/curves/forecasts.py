@@ -117,9 +117,7 @@ class Forecast:
         total = passed[:, -1]
         first = np.diff(passed, axis=1, prepend=0.0)
         ahead = np.maximum(self.horizon[None, :] - self.last_step[:, None], 0.0)
-        steps = np.where(
-            total > _NEGLIGIBLE, (first * ahead).sum(axis=1) / np.maximum(total, _NEGLIGIBLE), np.nan
-        )
+        steps = np.where(total > _NEGLIGIBLE, (first * ahead).sum(axis=1) / np.maximum(total, _NEGLIGIBLE), np.nan)
         return np.where(self._reached(target), 0.0, steps)
 
     def expected_improvement(self, over: float, by: float | None = None) -> Floats:
@@ -131,9 +129,7 @@ class Forecast:
         reach = self._survival(start[:, None].astype(np.float32), end)
         live = np.flatnonzero(1.0 - reach[:, 0] > _NEGLIGIBLE)
         if len(live):
-            top = quantile_at(self.table[live, :end], 4.5).max(
-                axis=1, initial=-np.inf, where=self.future[live, :end]
-            )
+            top = quantile_at(self.table[live, :end], 4.5).max(axis=1, initial=-np.inf, where=self.future[live, :end])
             width = np.maximum(top - start[live], 0.0)
             nodes, weights = np.polynomial.legendre.leggauss(10)
             x = 0.5 * (nodes + 1.0)
@@ -149,9 +145,7 @@ class Forecast:
         low = max(low, float(self.best_so_far.max(initial=-np.inf)))
         if not np.isfinite(low):
             low = float(self.table.max(initial=0.0))
-        contenders = (
-            1.0 - self._survival(np.full((len(self.table), 1), low, np.float32), end)[:, 0] > _NEGLIGIBLE
-        )
+        contenders = 1.0 - self._survival(np.full((len(self.table), 1), low, np.float32), end)[:, 0] > _NEGLIGIBLE
         contenders |= self.best_so_far >= low
         who = np.flatnonzero(contenders)
         chance = np.zeros(len(self.table))
@@ -262,9 +256,7 @@ def scores_at(table: Floats, values: Floats | np.float32) -> Floats:
         high = np.take_along_axis(table, k[..., None] + 1, axis=-1)[..., 0]
     else:
         low = np.take_along_axis(np.broadcast_to(table, (*shape, len(SCORES))), k[..., None], axis=-1)[..., 0]
-        high = np.take_along_axis(np.broadcast_to(table, (*shape, len(SCORES))), k[..., None] + 1, axis=-1)[
-            ..., 0
-        ]
+        high = np.take_along_axis(np.broadcast_to(table, (*shape, len(SCORES))), k[..., None] + 1, axis=-1)[..., 0]
     part = (values - low) / np.maximum(high - low, _TINY)
     return cast(Floats, np.clip(SCORES[k] + part * (SCORES[k + 1] - SCORES[k]), -12.0, 12.0))
 

@@ -60,9 +60,7 @@ def fit_neighbours(features_CK: Floats, mean_C: Floats, noise_C: Floats) -> Neig
     chosen = np.sort(order)
     x, m, v = features_CK[chosen], mean_C[chosen], noise_C[chosen]
     base = float(np.average(m, weights=1.0 / (v + 0.05)))
-    subset = np.unique(
-        np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_FITTED)).round().astype(np.int64)
-    )
+    subset = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_FITTED)).round().astype(np.int64))
     lengths, amplitude, nugget, centre = _maximise(x[subset], m[subset], v[subset], base)
     scaled = x / lengths
     covariance = amplitude * _kernel(scaled, scaled) + np.diag(v + nugget)

@@ -51,9 +51,7 @@ def ndtri(p: ArrayLike) -> Floats:
     small = np.minimum(p, 1.0 - p)
     # Abramowitz and Stegun (1964), 26.2.23, then Halley steps on log(tail), which converge in the far tail too.
     t = np.sqrt(-2.0 * np.log(small))
-    x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (
-        1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))
-    )
+    x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     for _ in range(2):
         x += np.log(np.maximum(_upper_tail(x), 1e-300) / small) * _mills(x)
     return cast(Floats, np.where(p < 0.5, -x, x))

@@ -51,9 +51,7 @@ def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap
     unit_steps = steps / spacing[:, None] + shift[:, None]
     unit_end = np.maximum(end / spacing + shift, 1.0)
     remaining = np.maximum((end - last) / spacing, 1.0)
-    return Cut(
-        Prefixes(unit_steps, values, count, unit_end), spacing, last, remaining, np.clip(last / end, 0.0, 1.0)
-    )
+    return Cut(Prefixes(unit_steps, values, count, unit_end), spacing, last, remaining, np.clip(last / end, 0.0, 1.0))
 
 
 def laws(network: Network, trials: Cut, context: Context) -> tuple[Floats, Floats]:
@@ -61,9 +59,7 @@ def laws(network: Network, trials: Cut, context: Context) -> tuple[Floats, Float
     return network.laws(*features(trials.prefixes, context))
 
 
-def spread_over(
-    horizon_H: Floats, trials: Cut, tables_MJQ: Floats, loadings_MJ: Floats
-) -> tuple[Floats, Floats]:
+def spread_over(horizon_H: Floats, trials: Cut, tables_MJQ: Floats, loadings_MJ: Floats) -> tuple[Floats, Floats]:
     """Tables (M, H, Q) and loadings (M, H) at the steps of the horizon, straight between the knots."""
     lag = (horizon_H[None, :] - trials.last_step[:, None]) / trials.spacing[:, None]
     position = knot_position(lag, trials.remaining[:, None]).astype(np.float32)

@@ -37,9 +37,7 @@ def _shapes(rng: Generator, t: Floats, trials: int) -> Floats:
     shares = np.array([share for _, share in FAMILIES])
     own = rng.dirichlet(shares * 4.0)
     counts = rng.multinomial(trials, 0.5 * shares / shares.sum() + 0.5 * own)
-    rows = [
-        family(t, float(t[-1]), int(n), rng) for (family, _), n in zip(FAMILIES, counts, strict=True) if n
-    ]
+    rows = [family(t, float(t[-1]), int(n), rng) for (family, _), n in zip(FAMILIES, counts, strict=True) if n]
     shapes = np.concatenate(rows)[rng.permutation(trials)]
     return cast(Floats, shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0))
 

@@ -132,9 +132,7 @@ def _sites(
         precision = 1.0 / v - 1.0 / PRIOR_SD**2
         useful = precision > 0.3 / PRIOR_SD**2
         own = 1.0 / np.where(useful, precision, 1.0)
-        mean[open_] = np.where(
-            useful, np.clip((m / v - PRIOR_MEAN / PRIOR_SD**2) * own, -0.5, 1.5), PRIOR_MEAN
-        )
+        mean[open_] = np.where(useful, np.clip((m / v - PRIOR_MEAN / PRIOR_SD**2) * own, -0.5, 1.5), PRIOR_MEAN)
         variance[open_] = np.where(useful, np.maximum(own, FINISHED_VARIANCE), 10.0 * USELESS)
     done = np.flatnonzero(finished | history.lost)
     ends = view.scale.inside(np.where(history.lost, np.nan, history.ends.last)[done])

@@ -29,13 +29,15 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     """What must happen now so that the world comes nearer to `plan`. Apply each event before taking the next.
 
     Raises:
-        InternalError: the plan says nothing of a trial that holds cores.
+        InternalError: the plan says nothing of a trial that holds cores and was not asked to leave.
     """
     wanted = {verdict.trial: verdict for verdict in plan.verdicts}
     for attempt in tuple(view.attempts.values()):
         if view.trials[attempt.trial].ended is not None:
             continue  # it is leaving
         if attempt.trial not in wanted:
+            if attempt.ending:
+                continue  # it is leaving, whatever is wished
             raise InternalError(f"the plan is silent on trial {attempt.trial}, which holds cores {attempt.cores}")
         yield from _take_back(view, attempt, wanted[attempt.trial])
     for verdict in plan.verdicts:

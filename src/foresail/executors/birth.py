@@ -131,14 +131,12 @@ def command_line(command: tuple[str, ...], config: Config) -> list[str]:
 
     arguments = [_PLACEHOLDER.sub(fill, argument) for argument in command]
     for name, value in config.items():
-        if name not in placed and value is not None:
+        if name not in placed:
             arguments += [f"--{name}", _text(value)]
     return arguments
 
 
 def _text(value: Scalar) -> str:
-    if value is None:
-        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -100,4 +101,11 @@ class Channel:
         return _decoder.decode(data)
 
     def close(self) -> None:
+        """Close this process's descriptor; others that hold one may go on."""
+        self._end.close()
+
+    def hang_up(self) -> None:
+        """End the conversation for every process that holds either end."""
+        with suppress(OSError):
+            self._end.shutdown(socket.SHUT_RDWR)
         self._end.close()

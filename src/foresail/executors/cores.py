@@ -55,9 +55,7 @@ def set_library_threads(threads: int, *, user_set: Sequence[str]) -> None:
 
 def count_openblas_threads() -> int:
     """Helper threads that OpenBLAS has started. It ends them before a fork and starts them again by itself."""
-    return sum(
-        _openblas(library, "get_num_threads") - 1 for library in _openblas_libraries() if _has_pthreads(library)
-    )
+    return sum(_openblas(library, "get_num_threads") - 1 for library in _openblas_libraries() if _has_pthreads(library))
 
 
 def _has_pthreads(library: str) -> bool:

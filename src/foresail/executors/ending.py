@@ -37,10 +37,10 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
 def classify(death: Death) -> tuple[Outcome, str]:
     """The outcome, with a line for people."""
     farewell, code = death.farewell, death.code
+    if death.killed and (farewell is None or farewell.outcome not in _OURS or death.command):
+        return Outcome.KILLED, farewell.detail if farewell is not None else ""  # what it raised then was our doing
     if farewell is not None and (not death.command or code == 0 or farewell.outcome not in _OURS):
         return farewell.outcome, farewell.detail
-    if death.killed:
-        return Outcome.KILLED, ""
     if code is None:
         return Outcome.LOST, "it vanished with the driver"
     if code < 0:

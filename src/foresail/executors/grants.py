@@ -10,7 +10,7 @@ from foresail.core.spec import Entry
 from foresail.worker.grant import Grant
 
 
-def grant_of(launch: Launch, *, root: Path, goal: Goal, entry: Entry = Entry()) -> Grant:
+def grant_of(launch: Launch, *, root: Path, goal: Goal, entry: Entry | None = None) -> Grant:
     """What the attempt is told: the command's words, and those that are the same for the whole study."""
     return Grant(
         root=str(root),
@@ -19,7 +19,7 @@ def grant_of(launch: Launch, *, root: Path, goal: Goal, entry: Entry = Entry()) 
         number=launch.number,
         config=launch.config,
         goal=goal,
-        entry=entry,
+        entry=entry or Entry(),
         cores=launch.cores,
         devices=launch.devices,
         resume_step=launch.resume_step,

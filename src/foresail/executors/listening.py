@@ -40,9 +40,7 @@ class Listener:
         """What could not be read, in a line for people; empty where all could."""
         torn = self._spool.torn_bytes + self._reports.torn_bytes
         damaged = f"{self.damaged} damaged lines in its spool" if self.damaged else ""
-        return ", ".join(
-            part for part in (f"its last report was torn ({torn} bytes)" if torn else "", damaged) if part
-        )
+        return ", ".join(part for part in (f"its last report was torn ({torn} bytes)" if torn else "", damaged) if part)
 
     def close(self) -> None:
         self._spool.close()

@@ -50,7 +50,8 @@ class LocalExecutor:
         clock: study time; its seconds pass like those of the wall.
         goal: the training code needs it to know when its state is worth keeping.
         target: the training function, or an `Entry` (a reference to one, or a command).
-        start: "fork" the template from this process, "import" the function in a new interpreter, or what is safe.
+        start: "fork" the template from this process in any case, "import" the function in a new interpreter in any
+            case, or "auto": fork where that is safe.
     """
 
     def __init__(
@@ -105,11 +106,11 @@ class LocalExecutor:
         if folder.grant.exists():
             self._pending += self.adopt([launch.attempt])
             return
-        write_grant(folder, grant_of(launch, root=self._study.root, goal=self._goal, entry=self._entry))
         self._live[launch.attempt] = _Watched(self._listener(launch.attempt), folder, linux.count_oom_kills())
         try:
+            write_grant(folder, grant_of(launch, root=self._study.root, goal=self._goal, entry=self._entry))
             self._nursery.begin(launch.attempt)
-        except CallerError as error:
+        except (CallerError, OSError) as error:
             self._end(launch.attempt, Outcome.FAILED, str(error))
 
     def _listener(self, attempt: AttemptId) -> Listener:

@@ -63,11 +63,16 @@ class Nursery:
             raise HostError("this platform cannot fork", allowed="Linux, macOS", do="use the inline executor")
         reference = self._reference()
         ours, theirs = socket.socketpair()
-        if reference is None:
-            self._fork(ours, theirs)
-        else:
-            self._spawn(reference, theirs)
-        theirs.close()
+        try:
+            if reference is None:
+                self._fork(ours, theirs)
+            else:
+                self._spawn(reference, theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         self._channel = Channel(ours)
 
     def _reference(self) -> str | None:
@@ -76,8 +81,6 @@ class Nursery:
             return self._target.function
         unsafe = template.unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
         if self._start == "fork" or (self._start == "auto" and not unsafe):
-            if unsafe:
-                raise CallerError(f"this process cannot be forked safely: {unsafe}", do="leave `start` at 'auto'")
             return None
         try:
             return refer(self._target)
@@ -112,6 +115,7 @@ class Nursery:
             theirs.detach()
             os.close(self._bell)
             function: Training = self._target  # type: ignore[assignment]  # an Entry is never forked
+            template.import_what_follows()
             template.serve(setting, lambda: function, Ready(warm=True))
         finally:
             os._exit(1)
@@ -120,6 +124,8 @@ class Nursery:
         environment = {**os.environ, **self._entry.env, "FORESAIL_TEMPLATE": "1"}
         setting = self._setting(reference, theirs.fileno())
         cores.set_thread_variables(environment, 1, but=setting.user_set)
+        if self._entry.cwd and not os.path.isdir(self._entry.cwd):
+            raise CallerError(f"there is no folder {self._entry.cwd!r} to work in")
         with self._study.template_log.open("ab") as log:
             self._template = subprocess.Popen(
                 template.command(setting),
@@ -142,7 +148,12 @@ class Nursery:
         self._send(Begin(attempt=attempt))
 
     def signal(self, attempt: AttemptId, number: int) -> None:
-        if attempt in self._pids:
+        """Signal the attempt's group. While imports go on nothing is begun, so what must die takes them with it."""
+        if attempt not in self._pids:
+            return
+        if number == signal.SIGKILL and self.ready is None and self._template is not None:
+            _kill_group(self._template.pid)
+        else:
             self._send(Signal(attempt=attempt, number=number))
 
     def _send(self, order: Message) -> None:
@@ -195,11 +206,13 @@ class Nursery:
         """Close the channel, on which the template ends everything and leaves, and reap it."""
         if self._channel is None or self._template is None:
             return
-        self._channel.close()
+        self._channel.hang_up()
+        if self.ready is None:
+            _kill_group(self._template.pid)
         try:
             self._template.wait(_CLOSE_S)
         except subprocess.TimeoutExpired:
-            self._template.kill()
+            _kill_group(self._template.pid)
             self._template.wait()
         self._channel = self._template = self.ready = None
 
@@ -230,9 +243,6 @@ class _Forked:
             if end_s is not None and time.monotonic() > end_s:
                 raise subprocess.TimeoutExpired("template", timeout or 0.0)
             select.select([], [], [], 0.002)
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
 
 
 def _kill_group(group: int) -> bool:

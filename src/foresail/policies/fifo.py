@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from foresail.core.events import Event
@@ -14,8 +15,11 @@ from foresail.core.words import Act, TrialId
 from foresail.policies.policy import Rng
 
 
+@dataclass(frozen=True)
 class Fifo:
-    """Random search, or grid search, depending on who proposes."""
+    """Random search, or grid search, depending on who proposes; `rule` says which order it is."""
+
+    rule: Rule = Rule.FIRST_IN
 
     def begin(self, spec: StudySpec) -> None:
         return None
@@ -24,7 +28,7 @@ class Fifo:
         return False
 
     def decide(self, index: None, view: View, rng: Rng) -> Plan:
-        return Plan(tuple(in_order(view, lambda trial: Reason(Rule.FIRST_IN, {"order": trial}))), open=unfilled(view))
+        return Plan(tuple(in_order(view, lambda trial: Reason(self.rule, {"order": trial}))), open=unfilled(view))
 
 
 def in_order(view: View, reason: Callable[[TrialId], Reason]) -> Iterator[Verdict]:

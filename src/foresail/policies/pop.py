@@ -27,8 +27,9 @@ from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Attempt, Trial, View
 from foresail.core.words import Act, Label, TrialId
+from foresail.policies.horizon import horizon_of
 from foresail.policies.policy import Rng
-from foresail.policies.potential import Foresight, Potential, horizon_of
+from foresail.policies.potential import Foresight, Potential
 
 
 def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
@@ -46,12 +47,38 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
+PRIOR_CLAIMS = 1.0
+"""Claims that must have failed before chances are believed half."""
+
+
 @dataclass
 class Turns:
-    """Index of POP: what is foreseen, and how many trials are over."""
+    """Index of POP: what is foreseen, how many trials are over, and how right their chances were.
 
-    potential: Potential = field(default_factory=Potential)
+    `said`: of trials that may go on, the sum and the number of the chances that decisions were made on. `claimed`: of
+    trials that are over without having reached the target, the sum of their mean chances. Were the forecasts
+    calibrated, about that many of them would have reached it.
+    """
+
+    potential: Potential
     ended: int = 0
+    said: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
+    claimed: float = 0.0
+
+    def hear(self, verdict: Verdict) -> None:
+        if "foreseen" in verdict.reason.numbers:
+            total, count = self.said.get(verdict.trial, (0.0, 0))
+            self.said[verdict.trial] = (total + verdict.reason.numbers["foreseen"], count + 1)
+
+    def close(self, trial: TrialId) -> None:
+        self.ended += 1
+        total, count = self.said.pop(trial, (0.0, 1))
+        self.claimed += total / count
+
+    @property
+    def trust(self) -> float:
+        """By which a chance is multiplied: posterior mean of its true size, after so many claims that failed."""
+        return PRIOR_CLAIMS / (PRIOR_CLAIMS + self.claimed)
 
 
 @dataclass
@@ -69,6 +96,7 @@ class Chance:
 
     trial: Trial
     p: float
+    foreseen: float
     ert_s: float
     foresight: Foresight
 
@@ -84,14 +112,18 @@ class Pop:
     fair: int = 5
 
     def begin(self, spec: StudySpec) -> Turns:
-        return Turns()
+        return Turns(Potential.begin(spec))
 
     def observe(self, index: Turns, view: View, event: ev.Event) -> bool:
+        index.potential.observe(view, event)
         match event:
             case ev.PointReported(attempt=attempt):
                 return self._turn_is_over(view, view.attempts[attempt])
-            case ev.TrialEnded():
-                index.ended += 1
+            case ev.Planned(verdicts=verdicts):
+                for verdict in verdicts:
+                    index.hear(verdict)
+            case ev.TrialEnded(trial=trial):
+                index.close(trial)
         return False
 
     def decide(self, index: Turns, view: View, rng: Rng) -> Plan:
@@ -106,6 +138,7 @@ class Pop:
             *(self._end(c) for c in rest if self._is_over(c)),
             *(self._turn_given(turns, trial, p_star, view) for trial in turns.given),
             *(self._turn_over(c, p_star) for c in rest if self._must_leave(c, turns)),
+            *(self._unseen_must_leave(t) for t in self._unseen(view) if t not in turns.given),
         ]
         return Plan(tuple(verdicts), open=turns.new)
 
@@ -117,17 +150,18 @@ class Pop:
             return []
         live = [*(a.trial for a in view.attempts.values()), *view.suspended]
         trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
-        seen = index.potential.foresee(view, trials, target)
-        return [self._chance(view, t, seen[t.id]) for t in trials]
+        seen = index.potential.foresee(trials, target)
+        return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
 
     def _target(self, view: View) -> float | None:
         target = view.spec.goal.target
         return target if target is not None else view.best and view.best[2]
 
-    def _chance(self, view: View, trial: Trial, foresight: Foresight) -> Chance:
+    def _chance(self, view: View, trial: Trial, foresight: Foresight, trust: float) -> Chance:
         step_s = trial.step_s or 0.0
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
-        return Chance(trial, foresight.within(steps), step_s * foresight.expected_steps(steps), foresight)
+        foreseen = foresight.within(steps)
+        return Chance(trial, trust * foreseen, foreseen, step_s * foresight.expected_steps(steps), foresight)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.p < self.poor
@@ -200,7 +234,7 @@ class Pop:
     # --- verdicts --------------------------------------------------------------------------------------------
 
     def _promising(self, chance: Chance, p_star: float, view: View) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s}
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s, **_foreseen(chance)}
         reason = Reason(Rule.POP_PROMISING, numbers)
         return Verdict(chance.trial.id, Act.RUN, reason, view.spec.resources.cores_per_trial, Label.PROMISING)
 
@@ -208,7 +242,7 @@ class Pop:
         cores, chance = view.spec.resources.cores_per_trial, turn.chances.get(trial)
         if chance is None:
             return Verdict(trial, Act.RUN, Reason(Rule.POP_UNSEEN), cores, Label.OPPORTUNISTIC)
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, **_foreseen(chance)}
         label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
         return Verdict(trial, Act.RUN, Reason(Rule.POP_OPPORTUNISTIC, numbers), cores, label)
 
@@ -216,12 +250,23 @@ class Pop:
         trial = chance.trial
         return trial.attempt is not None and trial.id not in turn.given and not self._is_over(chance)
 
+    def _unseen(self, view: View) -> list[TrialId]:
+        running = (view.trials[attempt.trial] for attempt in view.attempts.values())
+        return [trial.id for trial in running if trial.best_value is None and trial.ended is None]
+
+    def _unseen_must_leave(self, trial: TrialId) -> Verdict:
+        return Verdict(trial, Act.WAIT, Reason(Rule.POP_UNSEEN), label=Label.OPPORTUNISTIC)
+
     def _turn_over(self, chance: Chance, p_star: float) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, **_foreseen(chance)}
         label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
         return Verdict(chance.trial.id, Act.WAIT, Reason(Rule.POP_TURN_OVER, numbers), label=label)
 
     def _end(self, chance: Chance) -> Verdict:
         seen = chance.foresight
-        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final}
+        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final, **_foreseen(chance)}
         return Verdict(chance.trial.id, Act.END, Reason(Rule.POP_POOR, numbers), label=Label.POOR)
+
+
+def _foreseen(chance: Chance) -> dict[str, float]:
+    return {"foreseen": chance.foreseen}

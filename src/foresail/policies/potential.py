@@ -1,41 +1,89 @@
-"""Accuracy potential as policies use it: for each trial, the chance to reach a value within so many further steps.
+"""Accuracy potential as policies use it: of each trial, the chance to reach a value and what it would gain.
 
-A forecast sees all curves that it is given, so they are always all of the same: those of every trial that may go on
-and has the same horizon. It is then a pure function of the view, and keeping it until one of these curves changes is a
-matter of speed and never changes a decision.
+Part of a policy's index. What all trials say together is folded from the log, seen through a lens (`focus.py`), and
+fitted again at moments that the log alone decides: when the lens must change, and each time the study has grown by a
+quarter. A trial's forecast is a function of that and of its curve, always made for that trial alone, so keeping it
+changes the speed of a decision and not one bit of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.core import events as ev
+from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import TrialId
+from foresail.curves import Forecast, StudyState
+from foresail.policies.focus import Focus, Starts
+from foresail.policies.horizon import horizon_of
+from foresail.space import Space
 
 MOST_STEPS = 64
 """A forecast looks at no more moments than this; longer horizons are thinned."""
-UNKNOWN_HORIZON = 3
-"""Where nobody said how long a trial is, so many times what it has done."""
+GROWTH = 1.25
+"""The study is fitted again when it has so many times the points of the last fit: its cost stays a constant share."""
+GAIN_STEPS = np.linspace(0.0, 6.0, 13)
+"""Where the tail beyond the target is looked at for the expected gain, in units of the lens."""
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Foresight:
-    """What is foreseen of one trial.
+    """What is foreseen of one trial for one target, both in the metric's own units.
 
-    `ahead_H`: steps from now; `reach_H`: P(target reached within so many steps), never falling; `final`: expected
-    value at the horizon; `seen_frac`: share of the horizon that has been seen.
+    `ahead_H`: steps from now, rising; `seen_frac`: share of the trial's steps that has been seen.
     """
 
-    ahead_H: Array
-    reach_H: Array
-    final: float
+    forecast: Forecast
+    focus: Focus
+    target: float
+    last_step: int
     seen_frac: float
+
+    @cached_property
+    def ahead_H(self) -> Array:
+        ahead: Array = self.forecast.horizon[self._future] - float(self.last_step)
+        return ahead
+
+    @cached_property
+    def _future(self) -> NDArray[np.bool_]:
+        future: NDArray[np.bool_] = self.forecast.horizon > self.last_step
+        return future
+
+    @cached_property
+    def _threshold(self) -> float:
+        return float(self.focus.of(self.target))
+
+    @cached_property
+    def reach_H(self) -> Array:
+        """P(target reached within so many steps), never falling."""
+        reach: Array = self.forecast.prob_reach(self._threshold, by=self.forecast.horizon)[0, self._future]
+        return reach.astype(float)
+
+    @cached_property
+    def final(self) -> float:
+        """Median of the value at the end."""
+        return float(self.focus.back(self.forecast.quantile(0.5)[0, -1]))
+
+    @cached_property
+    def ends_beyond(self) -> float:
+        """P(the value at the end is at the target or better)."""
+        below = float(self.forecast.cdf(self._threshold)[0, -1])
+        return 1.0 - below if self.forecast.sign > 0 else below
+
+    @cached_property
+    def gain(self) -> float:
+        """Expected improvement over the target by the end: the integral of P(best > y) beyond it."""
+        levels = self._threshold + self.forecast.sign * GAIN_STEPS
+        passed = [float(self.forecast.prob_reach(float(level))[0]) for level in levels]
+        return float(abs(np.trapezoid(passed, self.focus.back(levels))))
 
     def within(self, steps: float) -> float:
         """P(the target is reached within `steps` further steps)."""
@@ -53,55 +101,87 @@ class Foresight:
 
 @dataclass
 class Potential:
-    """Forecasts of a study's trials. `kept`: by horizon, what they were made from, and they."""
+    """Forecasts of a study's trials. `begin` makes it, `observe` carries it over an event; nothing else changes it."""
 
-    kept: dict[int, tuple[object, dict[TrialId, Foresight]]] = field(default_factory=dict)
+    space: Space
+    end: int = 4
+    state: StudyState | None = None
+    focus: Focus | None = None
+    starts: Starts = field(default_factory=Starts)
+    points: int = 0
+    fitted: int = 0
+    fits: int = 0
+    kept: dict[TrialId, tuple[tuple[int, int, float], Foresight]] = field(default_factory=dict)
 
-    def foresee(self, view: View, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
-        """Of each of `trials`, which have at least one point."""
-        groups: dict[int, list[Trial]] = {}
-        for trial in sorted(trials, key=lambda t: t.id):
-            groups.setdefault(horizon_of(trial), []).append(trial)
-        self.kept = {horizon: self._of(view, group, horizon, target) for horizon, group in groups.items()}
-        return {trial: foresight for _, found in self.kept.values() for trial, foresight in found.items()}
+    @classmethod
+    def begin(cls, spec: StudySpec) -> Potential:
+        return cls(Space.from_dict(spec.space), end=spec.max_steps or 4)
 
-    def _of(
-        self, view: View, group: list[Trial], horizon: int, target: float
-    ) -> tuple[object, dict[TrialId, Foresight]]:
-        made_from = (target, tuple((t.id, t.told) for t in group))
-        known = self.kept.get(horizon)
-        if known is not None and known[0] == made_from:
-            return known
-        found = _forecast(view, group, horizon, target)
-        return made_from, {t.id: foresight for t, foresight in zip(group, found, strict=True)}
+    def observe(self, view: View, event: ev.Event) -> None:
+        match event:
+            case ev.TrialProposed(trial=number):
+                self._tell(view.trials[number])
+            case ev.PointReported(attempt=attempt, step=step, metrics=metrics):
+                value = metrics.get(view.spec.goal.metric)
+                if value is not None:
+                    self._point(view, view.trial_of(attempt), step, value)
+            case ev.TrialEnded(trial=number):
+                self.kept.pop(number, None)
 
+    def _point(self, view: View, trial: Trial, step: int, value: float) -> None:
+        self.points += 1
+        if len(trial.values) == 1:
+            self.starts.add(value)
+        focus = self._wanted(view)
+        end = max(self.end, horizon_of(trial))
+        if focus != self.focus:
+            self._refocus(view, focus)
+        elif self.state is not None and self.focus is not None:
+            self.state.update(trial.id, (step,), self.focus.of([value]))
+        if end != self.end or self.points > GROWTH * self.fitted:
+            self._fit(end)
 
-def horizon_of(trial: Trial) -> int:
-    """The step at which the trial will end."""
-    return max(trial.max_steps or UNKNOWN_HORIZON * max(trial.last_step, 4), trial.last_step)
+    def _wanted(self, view: View) -> Focus | None:
+        target = view.spec.goal.target
+        if target is None and view.best is not None:
+            target = view.best[2]
+        return self.focus if target is None else self.starts.focus(target, self.focus)
 
+    def _refocus(self, view: View, focus: Focus | None) -> None:
+        """A new lens: everything is looked at again."""
+        self.state, self.focus = StudyState(view.spec.goal.mode), focus
+        for trial in view.trials:
+            self._tell(trial)
+        self._fit(self.end)
 
-def _forecast(view: View, trials: Sequence[Trial], horizon: int, target: float) -> list[Foresight]:
-    from foresail.curves import forecast
+    def _tell(self, trial: Trial) -> None:
+        if self.state is not None and self.focus is not None:
+            values = self.focus.of(np.asarray(trial.values))
+            self.state.update(trial.id, trial.steps, values, features=self.space.to_unit(trial.config))
 
-    steps_H = np.unique(np.linspace(1, horizon, min(horizon, MOST_STEPS)).round()).astype(int)
-    seen = forecast(
-        [np.asarray(t.steps, float) for t in trials],
-        [np.asarray(t.values, float) for t in trials],
-        steps_H,
-        mode=view.spec.goal.mode,
-    )
-    reach_CH = seen.prob_reach(target, by=steps_H)
-    final_C = seen.mean[:, -1]
-    found = []
-    for i, trial in enumerate(trials):
-        ahead = steps_H > trial.last_step
-        found.append(
-            Foresight(
-                ahead_H=(steps_H[ahead] - trial.last_step).astype(float),
-                reach_H=np.maximum.accumulate(reach_CH[i, ahead]) if ahead.any() else np.zeros(0),
-                final=float(final_C[i]),
-                seen_frac=trial.last_step / horizon,
-            )
-        )
-    return found
+    def _fit(self, end: int) -> None:
+        self.end = end
+        if self.state is not None:
+            self.state.refit(self._horizon())
+            self.fitted, self.fits = self.points, self.fits + 1
+
+    def _horizon(self) -> Array:
+        return np.unique(np.linspace(1, self.end, min(self.end, MOST_STEPS)).round())
+
+    def foresee(self, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
+        """Of each of `trials`. Needs one point of the study at least."""
+        found = {}
+        for trial in trials:
+            key = (trial.told, self.fits, target)
+            known = self.kept.get(trial.id)
+            if known is None or known[0] != key:
+                known = self.kept[trial.id] = (key, self._foresight(trial, target))
+            found[trial.id] = known[1]
+        return found
+
+    def _foresight(self, trial: Trial, target: float) -> Foresight:
+        assert self.state is not None
+        assert self.focus is not None
+        seen_frac = trial.last_step / horizon_of(trial)
+        forecast = self.state.forecast(self._horizon(), [trial.id])
+        return Foresight(forecast, self.focus, target, trial.last_step, seen_frac)

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 
+from foresail.core.reason import Rule
 from foresail.core.spec import Choice
 from foresail.errors import CallerError, nearest
 from foresail.policies.asha import Asha
+from foresail.policies.bandit import Bandit
+from foresail.policies.brackets import Halving
+from foresail.policies.earlyterm import EarlyTerm
 from foresail.policies.fifo import Fifo
+from foresail.policies.freezethaw import FreezeThaw
+from foresail.policies.hypersched import HyperSched
 from foresail.policies.median import MedianStopping
+from foresail.policies.pasha import Pasha
 from foresail.policies.policy import AnyPolicy
 from foresail.policies.pop import Pop
 
@@ -18,14 +25,39 @@ def _asha_stop(eta: int = 3, first_rung: int = 1) -> Asha:
     return Asha(eta, first_rung, pause=False)
 
 
+def _hyperband(eta: int = 3, first_rung: int = 1) -> Halving:
+    return Halving(eta, first_rung, cycle=True)
+
+
+def _sha(eta: int = 3, first_rung: int = 1) -> Halving:
+    return Halving(eta, first_rung)
+
+
+def _grid() -> Fifo:
+    return Fifo(Rule.GRID_ORDER)
+
+
 _POLICIES: dict[str, Callable[..., AnyPolicy]] = {
     "fifo": Fifo,
+    "random": Fifo,
+    "grid": _grid,
     "median": MedianStopping,
+    "sha": _sha,
     "asha": Asha,
     "asha-stop": _asha_stop,
+    "hyperband": _hyperband,
+    "bohb": _hyperband,
+    "bandit": Bandit,
+    "earlyterm": EarlyTerm,
     "pop": Pop,
+    "hypersched": HyperSched,
+    "pasha": Pasha,
+    "freezethaw": FreezeThaw,
 }
 NAMES = tuple(_POLICIES)
+SEARCHES = {"grid": "grid", "bohb": "tpe"}
+"""The search that a policy's name implies, where that is not random: BOHB is Hyperband with TPE (Falkner et al., ICML
+2018; theirs has a kernel density of its own)."""
 
 
 def make(choice: Choice) -> AnyPolicy:

@@ -156,6 +156,12 @@ class _Growing:
     step: int = -1
     values: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    untrained: int = 0
+
+    def recording(self, timed: bool) -> Recording:
+        """What was seen before training (step 0, no time) is no report: nothing had been trained to tell about."""
+        skip = self.untrained if len(self.values) > self.untrained else 0
+        return as_recording(self.values[skip:], self.seconds[skip:] if timed else None)
 
 
 def _curves(path: Path, about: Mapping[str, Any], configs: Mapping[int, Config]) -> dict[int, Recording]:
@@ -179,7 +185,7 @@ def _curves(path: Path, about: Mapping[str, Any], configs: Mapping[int, Config])
     for number in configs:
         if number not in curves:
             Place(path).refuse(f"configuration {number} has no points")
-    return {number: as_recording(c.values, c.seconds if timed else None) for number, c in curves.items()}
+    return {number: curve.recording(timed) for number, curve in curves.items()}
 
 
 def _add(place: Place, row: Sequence[str], curve: _Growing, timed: bool, max_step: int) -> None:
@@ -190,6 +196,7 @@ def _add(place: Place, row: Sequence[str], curve: _Growing, timed: bool, max_ste
     if step > max_step:
         place.refuse(f"step {step} is beyond max_step {max_step} of trace.json")
     curve.step = step
+    curve.untrained += step == 0 and not timed
     curve.values.append(_number(place, "value", row[2]))
     if not timed:
         if row[3]:

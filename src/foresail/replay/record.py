@@ -16,6 +16,8 @@ class Record(Struct, frozen=True, kw_only=True):
 
     Args:
         targets: Study seconds at which each target was reached, None where it was not.
+        targets_at: The values of the targets.
+        median: Median over the trace's configurations of the best value of each.
         regret: (study seconds, best value so far) at each improvement.
         total_s: Study seconds at the end.
         budget_s: Study seconds that were allowed.
@@ -33,6 +35,8 @@ class Record(Struct, frozen=True, kw_only=True):
     seed: int
     workers: int
     targets: dict[str, float | None]
+    targets_at: dict[str, float]
+    median: float
     regret: tuple[tuple[float, float], ...]
     total_s: float
     budget_s: float

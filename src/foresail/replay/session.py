@@ -12,7 +12,8 @@ from foresail.core.spec import Choice, Resources, StudySpec
 from foresail.driver.loop import Driver
 from foresail.engine.controller import Controller
 from foresail.errors import CallerError, nearest
-from foresail.executors.replay import ReplayExecutor, VirtualClock
+from foresail.executors.replay import Hardships, ReplayExecutor, VirtualClock
+from foresail.policies.oracle import Oracle
 from foresail.policies.policy import AnyPolicy
 from foresail.policies.registry import make
 from foresail.ports import Store
@@ -20,6 +21,8 @@ from foresail.replay.record import Record, Watch
 from foresail.replay.table import search_of
 from foresail.replay.trace import Trace
 from foresail.search.proposals import Proposals
+
+ORACLE = "oracle"
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -32,6 +35,7 @@ class Setting(Struct, frozen=True, kw_only=True):
             workers, is used; it then counts with that time and as censored.
         start_s: Seconds from the launch of an attempt to its first step.
         restart_s: Seconds more for an attempt that continues a trial.
+        charge_deciding: Whether virtual time passes while engine and policy think; records then vary a little.
     """
 
     workers: int = 4
@@ -39,6 +43,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     budget_frac: float = 0.2
     start_s: float = 0.0
     restart_s: float = 0.0
+    charge_deciding: bool = False
 
 
 class Contender(Struct, frozen=True):
@@ -58,8 +63,8 @@ def replay(trace: Trace, contender: Contender, seed: int, setting: Setting) -> R
     """
     spec = study_of(trace, contender, seed, setting)
     watch = Watch(spec.goal, trace.targets)
-    driver = run(trace, spec, policy_of(trace, contender), setting, store=watch)
-    return _record(trace, contender, driver, watch)
+    driver, executor = run(trace, spec, policy_of(trace, contender), setting, store=watch)
+    return _record(trace, contender, driver, executor, watch)
 
 
 def study_of(trace: Trace, contender: Contender, seed: int, setting: Setting) -> StudySpec:
@@ -80,28 +85,32 @@ def study_of(trace: Trace, contender: Contender, seed: int, setting: Setting) ->
         policy=Choice(contender.policy, contender.options),
         search=Choice(contender.search),
         resources=Resources(workers=setting.workers),
+        max_steps=trace.max_steps,
     )
 
 
 def policy_of(trace: Trace, contender: Contender) -> AnyPolicy:
     """The policy; the oracle is shown the curves."""
+    if contender.policy == ORACLE:
+        return Oracle(trace.record)
     return make(Choice(contender.policy, contender.options))
 
 
-def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store) -> Driver:
+def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store) -> tuple[Driver, ReplayExecutor]:
     """Play a study to its end."""
     clock = VirtualClock()
     controller = Controller(policy, Proposals(search_of(trace, spec.search.name, spec.seed)))
-    executor = ReplayExecutor(
-        trace.record, trace.metric, clock, start_s=setting.start_s, restart_s=setting.restart_s
-    )
+    hardships = Hardships(start_s=setting.start_s, restart_s=setting.restart_s, seed=spec.seed)
+    executor = ReplayExecutor(trace.record, trace.metric, clock, hardships=hardships)
     driver = Driver(controller, store=store, executor=executor, clock=clock)
+    if setting.charge_deciding:
+        executor.deciding_s = lambda: driver.deciding_s
     store.append(controller.feed(ev.StudyCreated(at_s=0.0, spec=spec)).events, durable=True)
     driver.run(tuple(range(setting.workers)))
-    return driver
+    return driver, executor
 
 
-def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) -> Record:
+def _record(trace: Trace, contender: Contender, driver: Driver, executor: ReplayExecutor, watch: Watch) -> Record:
     view = driver.view
     held_s = view.slots * view.now_s
     assert view.ended is not None
@@ -113,6 +122,8 @@ def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) ->
         seed=view.spec.seed,
         workers=view.slots,
         targets=watch.reached,
+        targets_at=dict(trace.targets),
+        median=trace.median,
         regret=tuple(watch.improvements),
         total_s=view.now_s,
         budget_s=view.spec.goal.within_s,
@@ -120,7 +131,7 @@ def _record(trace: Trace, contender: Contender, driver: Driver, watch: Watch) ->
         configs=sum(trial.attempts > 0 for trial in view.trials),
         attempts=watch.attempts,
         used_frac=watch.trained_s / held_s if held_s else 0.0,
-        restart_frac=0.0,
+        restart_frac=executor.waited_s / held_s if held_s else 0.0,
         deciding_s=driver.deciding_s,
         end=view.ended.end,
     )

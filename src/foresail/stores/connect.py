@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from foresail.core.spec import SCHEMA
 from foresail.errors import CallerError, HostError
 from foresail.stores.filesystem import network_kind
-from foresail.stores.rows import APPLICATION_ID, PAGE_BYTES, READERS
+from foresail.stores.rows import APPLICATION_ID, CREATE, INSERT, PAGE_BYTES, READERS, Row
 
 _BUSY_S = 30.0
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _MEANING = {
     sqlite3.SQLITE_FULL: ("the disk is full", "make room; nothing that was recorded is lost"),
     sqlite3.SQLITE_READONLY: ("it cannot be written", "check the rights of the file and of its folder"),
@@ -28,10 +29,28 @@ _MEANING = {
 
 def connect(path: Path, *, write: bool) -> sqlite3.Connection:
     """A connection whose transactions are ours to begin. Text comes as bytes, so that garbled text can be read."""
-    uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
+    mode = "rwc" if write else "ro&immutable=1" if is_frozen(path) else "ro"
+    uri = f"{path.resolve().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     connection.text_factory = bytes
     return connection
+
+
+def make(path: Path, rows: Iterable[Row] = ()) -> None:
+    """A new log with `rows`, synced. `path` names a scratch file: move it where it is to be, so that it is whole."""
+    path.unlink(missing_ok=True)
+    with closing(connect(path, write=True)) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(CREATE)
+        connection.execute("BEGIN")
+        connection.executemany(INSERT, rows)
+        connection.execute("COMMIT")
+
+
+def is_frozen(path: Path) -> bool:
+    """Whether a log is closed and lies where we may not make the shared memory that SQLite wants even for reading."""
+    return not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
 
 
 def error_code(error: sqlite3.Error) -> int:
@@ -40,7 +59,8 @@ def error_code(error: sqlite3.Error) -> int:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    return error_code(error) in _DAMAGE or "no such table" in str(error)
+    """Whether the file is at fault. That a table or a column is missing counts, for our statements are right."""
+    return error_code(error) in _DAMAGE
 
 
 @contextmanager
@@ -85,7 +105,6 @@ def fault_of(path: Path) -> str:
 
 def network_file_system(connection: sqlite3.Connection, path: Path) -> str:
     """Choose the journal that is safe where `path` lies; the kind of the network file system, if it is one."""
-    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     kind = network_kind(path)
     if kind:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # lets a write-ahead log be read without shared memory

@@ -1,9 +1,9 @@
 """One writer a log: a lock that names its holder, on a file beside the log.
 
 The kernel lets the lock go when its holder dies, however it dies, so there is no stale lock to clean up; the name in
-the file is for the message alone. The file is never removed (removing it would let two processes each hold "the"
-lock), and it also carries the mark: how many rows the log had. After a crash the log can be held against it, so a
-loss is noticed even where what is left looks whole.
+the file is for the message alone. The file stays as long as the log does (removing it would let two processes each
+hold "the" lock), and it also carries the mark: how many rows the log had. After a crash the log can be held against
+it, so a loss is noticed even where what is left looks whole.
 
     line 1, padded to 512 bytes: {"host": ..., "pid": ..., "started": ..., "since": ...}
     line 2: number of the last row, checksum of the first row
@@ -58,8 +58,13 @@ class WriterLock:
             raise HostError(
                 f"cannot write {path}: {error.strerror}", do="a study is driven from a folder that can be written"
             ) from error
-        if not _try_lock(descriptor):
-            holder = _name(os.pread(descriptor, _NAME_BYTES, 0))
+        try:
+            taken = _try_lock(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise HostError(f"cannot lock {path}: {error.strerror}", do="use a file system that has locks") from error
+        if not taken:
+            holder = _name(_read(descriptor, 0, _NAME_BYTES))
             os.close(descriptor)
             raise CallerError(
                 f"{log} is being written by {holder}",
@@ -72,7 +77,7 @@ class WriterLock:
     def mark(self) -> Mark | None:
         """What the last writer noted; None if it noted nothing."""
         assert self._descriptor is not None
-        words = os.pread(self._descriptor, _MARK_BYTES, _NAME_BYTES).split()
+        words = _read(self._descriptor, _NAME_BYTES, _MARK_BYTES).split()
         try:
             return Mark(int(words[0]), int(words[1], 16))
         except (IndexError, ValueError):
@@ -81,7 +86,14 @@ class WriterLock:
     def note(self, last: int, first_crc: int) -> None:
         """Note the number of the last row. Survives the process, not necessarily the machine."""
         assert self._descriptor is not None
-        os.pwrite(self._descriptor, b"%020d %08x\n" % (last, first_crc), _NAME_BYTES)
+        try:
+            _write(self._descriptor, _NAME_BYTES, b"%020d %08x\n" % (last, first_crc))
+        except OSError:
+            pass  # the rows are safe, and an older mark is still true: it says how many there were at least
+
+    def remove(self) -> None:
+        """Remove the file. Only where there is no log that it could guard."""
+        self.path.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Let another writer in. Releasing twice is harmless."""
@@ -104,10 +116,20 @@ def _sign(descriptor: int, path: Path) -> None:
         "since": time.strftime("%Y-%m-%d %H:%M:%S%z"),
     }
     try:
-        os.pwrite(descriptor, json.dumps(me).encode().ljust(_NAME_BYTES - 1) + b"\n", 0)
+        _write(descriptor, 0, json.dumps(me).encode().ljust(_NAME_BYTES - 1) + b"\n")
     except OSError as error:
         os.close(descriptor)
         raise HostError(f"cannot write {path}: {error.strerror}", do="make room, then try again") from error
+
+
+def _read(descriptor: int, at: int, size: int) -> bytes:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def _write(descriptor: int, at: int, data: bytes) -> None:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    os.write(descriptor, data)
 
 
 def _process_started() -> str:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 from zlib import crc32
 
 from foresail.core.codec import decode, encode
@@ -41,11 +40,8 @@ READERS: Mapping[int, Callable[[bytes], Event]] = {1: decode}
 """For each schema number that was released: from a row's body to an event of today."""
 
 
-class Row(NamedTuple):
-    seq: int
-    more: int
-    body: bytes
-    crc: int
+Row = tuple[int, int, bytes, int]
+"""seq, more, body, crc."""
 
 
 def rows_of(events: Iterable[Event], seq: int, crc: int) -> list[Row]:
@@ -55,7 +51,7 @@ def rows_of(events: Iterable[Event], seq: int, crc: int) -> list[Row]:
     for left, body in zip(range(len(bodies) - 1, -1, -1), bodies, strict=True):
         seq, more = seq + 1, int(left > 0)
         crc = crc32(body, crc ^ more)
-        rows.append(Row(seq, more, body, crc))
+        rows.append((seq, more, body, crc))
     return rows
 
 
@@ -65,16 +61,15 @@ def follows(row: tuple[object, ...], seq: int, crc: int) -> bool:
     return (
         at == seq + 1
         and (more == 0 or more == 1)
-        and isinstance(body, bytes)
+        and type(body) is bytes
         and check == crc32(body, crc ^ int(more == 1))
     )
 
 
-def intact(rows: Iterable[tuple[object, ...]], seq: int = 0, crc: int = 0) -> Iterator[Row]:
+def intact(rows: Iterable[Row], seq: int = 0, crc: int = 0) -> Iterator[Row]:
     """`rows` up to the first that is not the intact successor of the one before it."""
     for row in rows:
         if not follows(row, seq, crc):
             return
-        good = Row(*row)  # type: ignore[arg-type]  # checked by `follows`
-        seq, crc = good.seq, good.crc
-        yield good
+        seq, _, _, crc = row
+        yield row

@@ -18,13 +18,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from foresail.errors import CallerError
-from foresail.stores.connect import connect, fault_of, is_damage
+from foresail.stores.connect import connect, fault_of, is_damage, make
 from foresail.stores.lock import Mark
 from foresail.stores.pages import rows_after
-from foresail.stores.rows import CREATE, INSERT, PAGE_BYTES, Row, intact
+from foresail.stores.rows import PAGE_BYTES, Row, intact
 
 _ALL = "SELECT seq, more, body, crc FROM event ORDER BY seq"
 
@@ -75,30 +76,46 @@ class _Reading:
 
 
 def heal(path: Path, mark: Mark | None) -> Loss | None:
-    """Leave a sound log at `path`, or none if there is none yet. Call it with the writer's lock held.
+    """Leave a sound log at `path`; an empty one if there was none. Call it with the writer's lock held.
 
     Raises:
         CallerError: the file is not a log of ours, or of a newer version.
     """
-    _finish(path)
+    moved = _finish(path)
     if not path.exists():
         _put_away_stray(path)
+        _begin(path)
         return None
     reading = _examine(path)
     if mark is not None and reading.first_crc not in (0, mark.first_crc):
         mark = None  # of another study, whose file was here before
+    if moved is not None and not reading.fault:
+        lost = mark.last - reading.seq if mark else None
+        return Loss(path, "an earlier writer died while it salvaged it", reading.seq, lost, moved)
     fault = reading.fault or _shortfall(path, reading, mark)
     if not fault:
         return None
     further, seen = rows_after(path, reading.seq, reading.crc)
     if mark is None and not reading.seq and not further:
         if _is_blank(path):
+            _begin(path)
             return None
         if reading.fault:
-            raise CallerError(
-                f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one"
-            )
-    return _replace(path, fault, reading, further, max(seen, mark.last if mark else 0))
+            raise CallerError(f"{path} is not a log of Foresail ({fault})", do="name another file, or remove this one")
+    kept = next((seq for seq, more, _, _ in reversed(further) if not more), reading.complete)
+    known = max(seen, mark.last if mark else 0)
+    lost = known - kept if mark is not None or known > kept else None
+    return Loss(path, fault, kept, lost, _replace(path, further, kept))
+
+
+def _begin(path: Path) -> None:
+    """An empty log at `path`, which is not there or blank. It comes whole, so no reader sees half of one."""
+    fresh = _beside(path, ".salvaging")
+    make(fresh)
+    for suffix in ("-wal", "-journal", "-shm"):
+        _beside(path, suffix).unlink(missing_ok=True)
+    os.replace(fresh, path)
+    _sync_folder(path.parent)
 
 
 def _examine(path: Path) -> _Reading:
@@ -107,11 +124,12 @@ def _examine(path: Path) -> _Reading:
         return reading
     with closing(connect(path, write=False)) as connection:
         try:
-            for row in _rows(connection):
-                reading.seq, reading.crc = row.seq, row.crc
-                reading.first_crc = reading.first_crc or row.crc
-                if not row.more:
-                    reading.complete = row.seq
+            for seq, more, _, crc in _rows(connection):
+                reading.seq, reading.crc = seq, crc
+                if not more:
+                    reading.complete = seq
+                if seq == 1:
+                    reading.first_crc = crc
             reading.fault = reading.fault or _structure_fault(connection, reading)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
@@ -155,32 +173,23 @@ def _is_blank(path: Path) -> bool:
         return False
 
 
-def _replace(path: Path, fault: str, reading: _Reading, further: Sequence[Row], known: int) -> Loss:
-    kept = next((row.seq for row in reversed(further) if not row.more), reading.complete)
+def _replace(path: Path, further: Sequence[Row], kept: int) -> Path:
+    """Put a new log of rows 1 to `kept` in the place of the damaged one; where that one is now.
+
+    Those before `further` come from the damaged file through SQLite.
+    """
+    by_sqlite = min(kept, further[0][0] - 1) if further else kept
     fresh = _beside(path, ".salvaging")
-    fresh.unlink(missing_ok=True)
-    with closing(connect(fresh, write=True)) as target:
-        target.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        target.execute("PRAGMA synchronous = FULL")
-        target.executescript(CREATE)
-        target.execute("BEGIN")
-        if reading.seq:
-            with closing(connect(path, write=False)) as source:
-                target.executemany(INSERT, _upto(_rows(source), min(reading.seq, kept)))
-        target.executemany(INSERT, (row for row in further if row.seq <= kept))
-        target.execute("COMMIT")
+    rest = (row for row in further if row[0] <= kept)
+    if by_sqlite:
+        with closing(connect(path, write=False)) as source:
+            make(fresh, chain(islice(_rows(source), by_sqlite), rest))
+    else:
+        make(fresh, rest)
     os.replace(fresh, _beside(path, ".salvaged"))
     moved = _finish(path)
     assert moved is not None
-    certain = known >= max(kept, reading.seq) and known > 0
-    return Loss(path, fault, kept, known - kept if certain else None, moved)
-
-
-def _upto(rows: Iterator[Row], last: int) -> Iterator[Row]:
-    for row in rows:
-        if row.seq > last:
-            return
-        yield row
+    return moved
 
 
 def _finish(path: Path) -> Path | None:
@@ -188,7 +197,7 @@ def _finish(path: Path) -> Path | None:
     salvaged = _beside(path, ".salvaged")
     if not salvaged.exists():
         return None
-    moved = _free_name(path)
+    moved = _name_aside(path)
     for suffix in ("-wal", "-journal", ""):  # the journals first: they must never be taken for the new file's
         _move(_beside(path, suffix), _beside(moved, suffix))
     _beside(path, "-shm").unlink(missing_ok=True)
@@ -200,22 +209,25 @@ def _finish(path: Path) -> Path | None:
 def _put_away_stray(path: Path) -> None:
     """A write-ahead log without its database must not be taken for that of the file to be made."""
     stray = [s for s in ("-wal", "-journal") if _beside(path, s).exists() and _beside(path, s).stat().st_size]
-    moved = _free_name(path)
+    moved = _name_aside(path)
     for suffix in stray:
         _move(_beside(path, suffix), _beside(moved, suffix))
         warnings.warn(
             DamageWarning(f"{path} was gone, but not its {path.name}{suffix}, which is now {moved}{suffix}"),
-            stacklevel=6,
+            stacklevel=7,
         )
-    for suffix in ("-wal", "-journal", "-shm"):
-        _beside(path, suffix).unlink(missing_ok=True)
 
 
-def _free_name(path: Path) -> Path:
+def _name_aside(path: Path) -> Path:
+    """The first name under which nothing that is still to be moved would meet a file of an earlier time."""
     n = 1
-    while any(_beside(path, f".damaged-{n}{suffix}").exists() for suffix in ("", "-wal", "-journal")):
+    while _is_taken(path, _beside(path, f".damaged-{n}")):
         n += 1
     return _beside(path, f".damaged-{n}")
+
+
+def _is_taken(path: Path, aside: Path) -> bool:
+    return any(_beside(path, s).exists() and _beside(aside, s).exists() for s in ("", "-wal", "-journal"))
 
 
 def _move(source: Path, target: Path) -> None:

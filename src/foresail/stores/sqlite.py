@@ -15,15 +15,16 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 from foresail.core.events import Event
 from foresail.errors import CallerError, HostError, InternalError
 from foresail.stores import salvage
-from foresail.stores.connect import connect, fault_of, guard, network_file_system
+from foresail.stores.connect import connect, fault_of, guard, is_frozen, network_file_system
 from foresail.stores.lock import WriterLock
-from foresail.stores.rows import CREATE, INSERT, READERS, SELECT, Row, follows, rows_of
+from foresail.stores.rows import INSERT, READERS, SELECT, Row, follows, rows_of
 
 _CHUNK_ROWS = 5_000
 _JOURNAL_BYTES = 64 * 2**20
@@ -44,6 +45,7 @@ class SqliteStore:
         self._lock = lock
         self._schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
         self._inode = os.stat(path).st_ino
+        self._is_frozen = lock is None and is_frozen(path)
         self._last = self._crc = self._first_crc = 0
         if lock is not None:
             self._resume_numbers()
@@ -62,37 +64,42 @@ class SqliteStore:
             HostError: the folder or the file cannot be read or written, or (for a reader) the file is damaged.
         """
         path = Path(path)
-        if path.is_dir() or not path.parent.is_dir():
-            problem = "is a folder" if path.is_dir() else f"cannot be: there is no folder {path.parent}"
+        with guard(path):
+            problem = "is a folder" if path.is_dir() else ""
+            if not path.parent.is_dir():
+                problem = f"cannot be: there is no folder {path.parent}"
+        if problem:
             raise CallerError(f"storage {path} {problem}", do="name a file in a folder that exists")
         return cls._open_writer(path) if write else cls._open_reader(path)
 
     @classmethod
     def _open_reader(cls, path: Path) -> Self:
-        if not path.exists():
+        with guard(path):
+            there = path.exists()
+        if not there:
             raise CallerError(f"there is no study at {path}", do="check the path, or start one with `foresail run`")
         with guard(path):
             fault = fault_of(path)
         if fault:
             raise _damaged(path, fault)
-        with guard(path):
-            return cls(path, connect(path, write=False), None)
+        with guard(path), ExitStack() as undo:
+            connection = connect(path, write=False)
+            undo.callback(connection.close)
+            store = cls(path, connection, None)
+            undo.pop_all()
+        return store
 
     @classmethod
     def _open_writer(cls, path: Path) -> Self:
-        lock = WriterLock.take(path)
-        connection = None
-        try:
-            with guard(path):
-                loss = salvage.heal(path, lock.mark())
-                connection = connect(path, write=True)
-                _configure(connection, path)
-                store = cls(path, connection, lock)
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
-            raise
+        with guard(path), ExitStack() as undo:
+            lock = WriterLock.take(path)
+            undo.callback(lock.release)
+            loss = _healed(path, lock)
+            connection = connect(path, write=True)
+            undo.callback(connection.close)
+            _configure(connection, path)
+            store = cls(path, connection, lock)
+            undo.pop_all()
         store.loss = loss
         lock.note(store._last, store._first_crc)
         if loss is not None:
@@ -128,9 +135,9 @@ class SqliteStore:
         rows = rows_of(events, self._last, self._crc)
         with guard(self.path):
             self._commit(rows, durable=durable)
-        self._last, self._crc = rows[-1].seq, rows[-1].crc
-        if rows[0].seq == 1:
-            self._first_crc = rows[0].crc
+        if self._last == 0:
+            self._first_crc = rows[0][3]
+        self._last, _, _, self._crc = rows[-1]
         self._lock.note(self._last, self._first_crc)
 
     def _commit(self, rows: Sequence[Row], *, durable: bool) -> None:
@@ -166,16 +173,19 @@ class SqliteStore:
         with guard(self.path):
             self._follow_file()
             seq, crc = after, self._crc_at(after)
+        more = 0
         while True:
             with guard(self.path):
                 rows = self._connection.execute(SELECT, (seq, _CHUNK_ROWS)).fetchall()
             for row in rows:
                 if not follows(row, seq, crc):
                     raise _damaged(self.path, f"row {seq + 1} is garbled or missing")
-                seq, _, body, crc = row
+                seq, more, body, crc = row
                 yield seq, body
             if len(rows) < _CHUNK_ROWS:
-                return
+                break
+        if more:
+            raise _damaged(self.path, f"the append that row {seq} belongs to is not complete")
 
     def _crc_at(self, seq: int) -> int:
         if seq <= 0:
@@ -184,11 +194,15 @@ class SqliteStore:
         return int(row[0]) if row else 0
 
     def _follow_file(self) -> None:
-        """A writer that salvaged the log has put a new file in its place: look at that one."""
-        if self._lock is None and os.stat(self.path).st_ino != self._inode:
+        """For a reader: look at the new file where a writer has salvaged the log, and anew where SQLite caches it."""
+        if self._lock is not None:
+            return
+        inode = os.stat(self.path).st_ino
+        if inode != self._inode or self._is_frozen:
+            self._is_frozen = is_frozen(self.path)
             self._connection.close()
             self._connection = connect(self.path, write=False)
-            self._inode = os.stat(self.path).st_ino
+            self._inode = inode
 
     def close(self) -> None:
         """Let go of the file and of the lock. Closing twice is harmless."""
@@ -201,6 +215,16 @@ class SqliteStore:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _healed(path: Path, lock: WriterLock) -> salvage.Loss | None:
+    mark = lock.mark()
+    try:
+        return salvage.heal(path, mark)
+    except CallerError:
+        if mark is None:
+            lock.remove()  # a file that is not ours gets no company
+        raise
 
 
 def _damaged(path: Path, fault: str) -> HostError:
@@ -218,5 +242,3 @@ def _configure(connection: sqlite3.Connection, path: Path) -> None:
         )
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        connection.executescript(CREATE)

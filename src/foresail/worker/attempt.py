@@ -14,19 +14,13 @@ from foresail.worker import randomness
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
 from foresail.worker.grant import Grant
-from foresail.worker.run import Run, Yielded
+from foresail.worker.run import Killed, Run, Yielded
 from foresail.worker.spool import Farewell, Spool
 
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "cannot allocate memory")
 
 
-class Killed(BaseException):
-    """Ends a training function at once, at our wish."""
-
-
-def live(
-    grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True
-) -> Farewell:
+def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None, own_process: bool = True) -> Farewell:
     """Find the function, call it, and put its farewell on the spool.
 
     Args:
@@ -38,7 +32,7 @@ def live(
     folder = StudyFolder(Path(grant.root)).attempt(grant.attempt)
     spool = Spool(folder.spool, bell=bell)
     try:
-        farewell = _call(grant, find, bell, own_process)
+        farewell = _call(grant, find, spool, own_process)
     except (Exception, SystemExit, Killed) as error:
         farewell = explain(error)
         _keep_traceback(folder, error)
@@ -47,10 +41,10 @@ def live(
     return farewell
 
 
-def _call(grant: Grant, find: Callable[[], Training], bell: int | None, own_process: bool) -> Farewell:
+def _call(grant: Grant, find: Callable[[], Training], spool: Spool, own_process: bool) -> Farewell:
     function = find()
     randomness.seed_all(grant.seed)
-    run = Run(grant, bell=bell)
+    run = Run(grant, spool=spool)
     if own_process:
         _heed_signals(run)
     try:
@@ -64,12 +58,12 @@ def _call(grant: Grant, find: Callable[[], Training], bell: int | None, own_proc
 
 
 def _heed_signals(run: Run) -> None:
-    """SIGTERM from outside is a wish to suspend; after our own mark it ends the training where it stands."""
+    """SIGTERM from outside is a wish to suspend; after our own mark it ends the training."""
     kill = AttemptFolder(run.folder).kill
 
     def terminated(number: int, frame: FrameType | None) -> None:
         if kill.exists():
-            raise Killed
+            run.end_now()
         run.ask_to_leave()
 
     signal.signal(signal.SIGTERM, terminated)
@@ -79,7 +73,8 @@ def explain(error: BaseException) -> Farewell:
     """How an error that left the training function is to be understood."""
     if isinstance(error, Killed):
         return Farewell(outcome=Outcome.KILLED)
-    detail = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    said = f"{type(error).__name__}: {error}".strip().splitlines()[0].removesuffix(":")
+    detail = said.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no UTF-8
     short_of_memory = isinstance(error, MemoryError) or any(word in str(error).lower() for word in _MEMORY_WORDS)
     return Farewell(outcome=Outcome.OUT_OF_MEMORY if short_of_memory else Outcome.FAILED, detail=detail)
 
@@ -88,5 +83,5 @@ def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
     if isinstance(error, Killed):
         return
     text = "".join(traceback.format_exception(error))
-    folder.traceback.write_text(text)
+    folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
     print(text, end="", file=sys.stderr)

@@ -62,10 +62,9 @@ def write(
     try:
         temporary.mkdir(parents=True)
         fill(temporary)
-        files = {p.relative_to(temporary).as_posix(): _seal(p) for p in sorted(temporary.rglob("*")) if p.is_file()}
+        files = {p.relative_to(temporary).as_posix(): _measure(p) for p in sorted(temporary.rglob("*")) if p.is_file()}
         data = msgspec.json.encode(Manifest(trial=trial, step=step, metrics=to_wire(metrics), files=files))
         (temporary / MANIFEST).write_bytes(data)
-        _seal(temporary / MANIFEST)
         _settle(temporary, place)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -126,21 +125,16 @@ def sweep(folder: Path) -> None:
 
 
 def _settle(temporary: Path, place: Path) -> None:
-    for directory in [p for p in temporary.rglob("*") if p.is_dir()]:
-        _sync_directory(directory)
-    _sync_directory(temporary)
+    """Sync all of it, once all is written, so that the file system has one commit to make; then move it."""
+    for path in temporary.rglob("*"):
+        _sync(path)
+    _sync(temporary)
     remove(place)  # a step that is trained again after a crash: the newer state is the one that its curve shows
     os.replace(temporary, place)
-    _sync_directory(place.parent)
+    _sync(place.parent)
 
 
-def _seal(path: Path) -> File:
-    """Sync a file that was written, and measure it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _measure(path: Path) -> File:
     return File(bytes=path.stat().st_size, sha256=_digest(path))
 
 
@@ -149,7 +143,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync_directory(path: Path) -> None:
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -30,25 +30,37 @@ def refer(function: Training) -> str:
             f"the training function is a {type(function).__name__}", allowed="a function", do="wrap it in one"
         )
     name = function.__qualname__
-    if captured := function.__code__.co_freevars:
+    reachable = _reach(sys.modules.get(function.__module__), name) is function
+    if not reachable and (captured := function.__code__.co_freevars):
         raise CallerError(
             f"the training function {function.__name__} uses {', '.join(captured)} of the function around it",
             allowed="a function at the top level of a file",
             do="move it there, and what it needs with it",
         )
-    if "<" in name:
+    if not reachable:
         raise CallerError(
-            f"the training function {name} was made inside another function",
+            f"the training function {name} was made where no other process finds it",
             allowed="a function at the top level of a file",
         )
     if function.__module__ != "__main__":
         return f"{function.__module__}:{name}"
-    file = getattr(sys.modules["__main__"], "__file__", None)
+    main = sys.modules["__main__"]
+    if main.__spec__ is not None:  # python -m package.module
+        return f"{main.__spec__.name}:{name}"
+    file = getattr(main, "__file__", None)
     if file is None:
         raise CallerError(
             f"the training function {name} was typed at a prompt", do="put it in a file and import it from there"
         )
     return f"{os.path.abspath(file)}:{name}"
+
+
+def _reach(module: ModuleType | None, name: str) -> object:
+    """What a dotted name leads to, or None."""
+    try:
+        return reduce(getattr, name.split("."), module)
+    except AttributeError:
+        return None
 
 
 def load(reference: str) -> Training:
@@ -61,11 +73,10 @@ def load(reference: str) -> Training:
     if not place or not name:
         raise CallerError(f"{reference!r} is no reference", allowed="'module:name' or 'path/to/file.py:name'")
     module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
-    try:
-        function = reduce(getattr, name.split("."), module)
-    except AttributeError:
+    function = _reach(module, name)
+    if function is None:
         known = (n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-        raise CallerError(f"{place} has no function {name!r}", do=nearest(name, known)) from None
+        raise CallerError(f"{place} has no function {name!r}", do=nearest(name, known))
     if not callable(function):
         raise CallerError(f"{reference} is a {type(function).__name__}", allowed="a function")
     return function

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from foresail.core.words import Scalar, TrialId
-from foresail.errors import nearest
+from foresail.errors import HostError, nearest
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.metrics import Metrics, check_step
@@ -21,6 +21,10 @@ from foresail.worker.state import Kept, load_files, restore_randomness
 
 class Yielded(BaseException):
     """Leaves the training function after its state was saved. Like `SystemExit`: `finally` blocks run."""
+
+
+class Killed(BaseException):
+    """Ends a training function where it stands, at our wish; `finally` blocks run."""
 
 
 class Configuration(Mapping[str, Scalar]):
@@ -63,22 +67,22 @@ class Run:
 
     Args:
         grant: what the process was told.
-        bell: a pipe that wakes the driver at a report, where there is one.
+        spool: where it speaks; the attempt's own if not given.
     """
 
-    def __init__(self, grant: Grant, *, bell: int | None = None) -> None:
+    def __init__(self, grant: Grant, *, spool: Spool | None = None) -> None:
         self._study = StudyFolder(Path(grant.root))
         self._grant = grant
         self._folder = self._study.attempt(grant.attempt)
         self._wish = os.fspath(self._folder.wish)
-        self._spool = Spool(self._folder.spool, bell=bell)
+        self._spool = spool or Spool(self._folder.spool)
         self._metrics = Metrics(grant.goal.metric)
         self._kept = Kept()
         self._resume_from, self._step = _resume(self._study, grant)
         self._reported_step = self._resume_step = self._step
         self._reported: dict[str, float] = {}
         self._best = grant.best
-        self._improved = self._looping = self._wished = False
+        self._improved = self._looping = self._wished = self._saving = self._doomed = False
         self._config = Configuration(grant.config)
         self._mark_s = perf_counter()
         self._moments = Moments(self._mark_s)
@@ -139,6 +143,8 @@ class Run:
             self._spool.write(Horizon(max_steps=max))
         while max is None or self._step < max:
             if not self._looping:
+                if self._is_wished():
+                    raise Yielded  # nothing is done yet, so nothing is to be saved
                 self._looping = True
                 restore_randomness(self._resume_from)
                 self._mark_s = perf_counter()
@@ -216,11 +222,25 @@ class Run:
         return (last and improved) or self._moments.is_due(perf_counter(), improved=improved)
 
     def _save(self) -> None:
+        self._saving = True
+        self._write_checkpoint()
+        self._saving = False
+        if self._doomed:
+            raise Killed
+
+    def _write_checkpoint(self) -> None:
         from foresail.worker import checkpoint  # here, since a training that only reports should start at once
 
         began_s = perf_counter()
         metrics = self._reported if self._reported_step == self._step else {}
-        written = checkpoint.write(self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write)
+        try:
+            written = checkpoint.write(
+                self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write
+            )
+        except HostError as error:
+            warnings.warn(f"{error}; training goes on without", RuntimeWarning)
+            self._moments.note(perf_counter(), perf_counter() - began_s)
+            return
         seconds = perf_counter() - began_s
         self._mark_s += seconds  # saving is not training
         self._moments.note(began_s + seconds, seconds)
@@ -233,6 +253,16 @@ class Run:
                 seconds=seconds,
             )
         )
+
+    def end_now(self) -> None:
+        """From a signal handler: end where it stands; a save that is under way is finished first.
+
+        Raises:
+            Killed: always, here or at the end of the save.
+        """
+        self._doomed = True
+        if not self._saving:
+            raise Killed
 
     def ask_to_leave(self) -> None:
         """From outside, as a signal does: leave at the next step boundary."""

@@ -74,27 +74,25 @@ def from_wire(metrics: Mapping[str, float | str]) -> dict[str, float]:
 
 
 class Spool:
-    """The writing end. `bell`: a pipe that wakes the reader, where there is one."""
+    """The writing end. `bell`: a pipe that wakes the reader, where there is one.
 
-    __slots__ = ("_bell", "_fd")
+    What a full disk does not take is kept and goes with the next line: training goes on.
+    """
+
+    __slots__ = ("_bell", "_fd", "_unsent")
 
     def __init__(self, path: Path, *, bell: int | None = None) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._bell = bell
+        self._unsent = b""
 
     def write(self, line: Line) -> None:
-        """Hand over one line.
-
-        Raises:
-            HostError: the disk is full or cannot be written.
-        """
-        data = _encode(line) + b"\n"
+        """Hand over one line, without waiting."""
+        self._unsent += _encode(line) + b"\n"
         try:
-            sent = os.write(self._fd, data)
-            while sent < len(data):
-                sent += os.write(self._fd, data[sent:])
-        except OSError as error:
-            raise HostError(f"a report could not be written: {error}", do="free some disk space") from error
+            self._send()
+        except OSError:
+            return
         if self._bell is not None:
             self._ring(self._bell)
 
@@ -106,8 +104,22 @@ class Spool:
         except OSError:
             self._bell = None  # nobody listens any more
 
+    def _send(self) -> None:
+        while self._unsent:
+            self._unsent = self._unsent[os.write(self._fd, self._unsent) :]
+
     def close(self) -> None:
-        os.close(self._fd)
+        """Send what is left.
+
+        Raises:
+            HostError: the disk is full or cannot be written; what was said last is lost.
+        """
+        try:
+            self._send()
+        except OSError as error:
+            raise HostError(f"reports could not be written: {error}", do="free some disk space") from error
+        finally:
+            os.close(self._fd)
 
 
 class SpoolReader:

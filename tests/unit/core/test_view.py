@@ -5,16 +5,16 @@ import math
 import pytest
 
 from foresail.core import events as ev
-from foresail.core.goal import Goal
+from foresail.core.goal import Goal, Mode
 from foresail.core.spec import StudySpec
 from foresail.core.view import View, apply, fold
-from foresail.core.words import AttemptId, Mode, Outcome, Status, TrialId
+from foresail.core.words import AttemptId, Outcome, Status, TrialId
 from foresail.errors import InternalError
 
 A, B = AttemptId("0-1"), AttemptId("0-2")
 
 
-def begun(*, mode: Mode = Mode.MAX, cores: tuple[int, ...] = (0, 1), trials: int = 1) -> View:
+def begun(*, mode: Mode = "max", cores: tuple[int, ...] = (0, 1), trials: int = 1) -> View:
     """A study with waiting trials."""
     view = fold(
         [
@@ -118,7 +118,7 @@ def test_news_from_the_past_is_stale() -> None:
     assert not view.is_stale(ev.Ticked(at_s=1.0))
 
 
-@pytest.mark.parametrize(("mode", "best"), [(Mode.MAX, (0, 2, 0.8)), (Mode.MIN, (1, 1, 0.1))])
+@pytest.mark.parametrize(("mode", "best"), [("max", (0, 2, 0.8)), ("min", (1, 1, 0.1))])
 def test_best_follows_the_mode_and_skips_what_is_not_finite(mode: Mode, best: tuple[int, int, float]) -> None:
     view = begun(mode=mode, trials=2)
     grant(view)

@@ -66,9 +66,7 @@ def test_an_inactive_choice_without_a_default_is_equally_far_from_every_option()
 
 
 def test_the_default_needs_every_active_knob_and_no_other():
-    space = Space(
-        optimizer=Choice(["adam", "sgd"], default="adam"), momentum=Float(0, 1, when={"optimizer": "sgd"})
-    )
+    space = Space(optimizer=Choice(["adam", "sgd"], default="adam"), momentum=Float(0, 1, when={"optimizer": "sgd"}))
     assert space.default() == {"optimizer": "adam"}
     assert Space(lr=Float(0, 1)).default() is None
 
@@ -129,14 +127,9 @@ def test_an_option_may_be_added_to_a_running_study():
 
 def test_the_space_needs_no_array_library():
     code = "import sys, foresail.space; print({'numpy', 'scipy', 'torch', 'optuna'} & set(sys.modules))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "set()\n"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_an_error_says_what_forbids():
-    with pytest.raises(
-        CallerError, match=r"^configuration is forbidden: optimizer = 'sgd' and layers in \[3, 4\]"
-    ):
+    with pytest.raises(CallerError, match=r"^configuration is forbidden: optimizer = 'sgd' and layers in \[3, 4\]"):
         CHAINED.check({"optimizer": "sgd", "momentum": 0.1, "layers": 3})

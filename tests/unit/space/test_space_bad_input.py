@@ -1,7 +1,5 @@
 """One clear error for each kind of wrong space or configuration: what, what is allowed, what to do."""
 
-# ruff: noqa: E501 - each message stands whole on its line, so that a search finds it
-
 import math
 
 import pytest
@@ -150,8 +148,7 @@ CASES = [
     ),
     (
         space(a=Flag(), forbid={"a": True}),
-        "forbid is {'a': True}; a list of mappings; "
-        "write forbid=[{...}], or Space.of({...}) for a knob of that name",
+        "forbid is {'a': True}; a list of mappings; write forbid=[{...}], or Space.of({...}) for a knob of that name",
     ),
     (
         table({"lr": {"type": "float", "lwo": 1, "high": 2}}),

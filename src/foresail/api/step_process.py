@@ -1,0 +1,96 @@
+"""The process that is measured: builds the user's job under one system configuration and times its steps.
+
+Started by `measuring.py` as `python -m foresail.api.step_process`, with one JSON request on its standard input.
+It answers on standard output, one JSON object a line: `{"ready": seconds}` after warm-up, and after the line
+`go STEPS` the times of that many steps. What the user's code prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foresail.errors import CallerError
+from foresail.perf.words import SystemConfiguration
+
+_WARM_UP_STEPS = 3
+
+
+def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
+    """The function that `FILE.py:NAME` or `PACKAGE.MODULE:NAME` names.
+
+    Raises:
+        CallerError: the text has no colon, the module cannot be found, or it has no such function.
+    """
+    place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise CallerError(f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION")
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        if not path.exists():
+            raise CallerError(f"no file {place}", do="give the path of the script from here")
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise CallerError(f"{place} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    else:
+        module = importlib.import_module(place)
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise CallerError(f"{place} has no function {name!r}", do="name the function that builds one step")
+    made: Callable[[SystemConfiguration], Callable[[], object]] = found
+    return made
+
+
+def main() -> None:
+    """Build, warm up, report, wait for `go`, time the steps."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    request: dict[str, Any] = json.loads(sys.stdin.readline())
+    system = msgspec.convert(request["system"], SystemConfiguration)
+    try:
+        step = load(request["target"])(system)
+        _limit_threads(system.threads)
+        warm = [_timed(step) for _ in range(_WARM_UP_STEPS)]
+    except MemoryError:
+        print(json.dumps({"out_of_memory": True}), file=answers)
+        return
+    print(json.dumps({"ready": min(warm)}), file=answers)
+    order = sys.stdin.readline().split()
+    if len(order) != 2 or order[0] != "go":
+        return
+    times = [_timed(step) for _ in range(int(order[1]))]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"step_s": times, "memory_bytes": peak}), file=answers)
+    answers.flush()
+    os._exit(0)  # loader workers and process groups may take seconds to say goodbye
+
+
+def _limit_threads(threads: int) -> None:
+    """PyTorch reads the environment when it is imported, but a container may tell it otherwise."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(threads)
+
+
+def _timed(step: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""`foresail replay`: which policy would have been best, on recorded curves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from foresail.errors import CallerError, ForesailError
+from foresail.replay.compare import Batch, batches, compare
+from foresail.replay.contenders import contenders
+from foresail.replay.record import Record
+from foresail.replay.scores import REFERENCE
+from foresail.replay.session import Setting
+from foresail.replay.tables import report
+
+
+@click.command(name="replay")
+@click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--policy", default="random,asha,pop", show_default=True, help="Policies, with options as asha:eta=4.")
+@click.option("--search", default="random", show_default=True, help="Searches, each with each policy: random,tpe.")
+@click.option("--workers", default=4, show_default=True, type=click.IntRange(1), help="Trials at a time.")
+@click.option("--seeds", default=5, show_default=True, type=click.IntRange(1), help="Orders of the configurations.")
+@click.option("--target", default="top1pct", show_default=True, help="top10pct, top1pct, best, or none: full budget.")
+@click.option("--budget", default=0.2, show_default=True, help="Share of all configurations' time, over the workers.")
+@click.option("--start", default=0.0, show_default=True, help="Seconds to launch a trial.")
+@click.option("--restart", default=0.0, show_default=True, help="Seconds more to continue one.")
+@click.option("--charge-deciding", is_flag=True, help="Add the time that decisions take to the virtual time.")
+@click.option("--processes", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(1))
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the records there; - for stdout.")
+def command(
+    traces: tuple[Path, ...],
+    policy: str,
+    search: str,
+    workers: int,
+    seeds: int,
+    target: str,
+    budget: float,
+    start: float,
+    restart: float,
+    charge_deciding: bool,
+    processes: int,
+    json_file: Path | None,
+) -> None:
+    """Play recorded TRACES under several policies and compare them.
+
+    A trace is a folder with trace.json, a study of Foresail, or an Optuna storage (journal or SQLite). Ratios are
+    against random, which is added where it is not named. Exit code 2: a trace or an option is wrong.
+    """
+    setting = Setting(
+        workers=workers,
+        target=None if target == "none" else target,
+        budget_frac=budget,
+        start_s=start,
+        restart_s=restart,
+        charge_deciding=charge_deciding,
+    )
+    try:
+        work = _work(traces, policy, search, seeds, setting)
+        records = _compare(work, processes)
+    except CallerError as error:
+        raise click.UsageError(str(error)) from None
+    except ForesailError as error:
+        raise click.ClickException(str(error)) from None
+    if json_file is not None:
+        _write(json_file, records)
+    if json_file is None or str(json_file) != "-":
+        targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
+        Console().print(report(records, reference=REFERENCE, targets=targets))
+
+
+def _work(traces: tuple[Path, ...], policy: str, search: str, seeds: int, setting: Setting) -> list[Batch]:
+    named = contenders(policy, searches=search.split(","))
+    if all(contender.name != REFERENCE for contender in named):
+        named = [*contenders(REFERENCE), *named]
+    return batches([str(trace) for trace in traces], named, range(seeds), setting)
+
+
+def _compare(work: list[Batch], processes: int) -> list[Record]:
+    total = sum(len(batch) for batch in work)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("replays", total=total)
+        return compare(work, processes=processes, done=lambda count: progress.advance(task, count))
+
+
+def _write(file: Path, records: list[Record]) -> None:
+    data = msgspec.json.format(msgspec.json.encode(records), indent=1)
+    if str(file) == "-":
+        click.echo(data)
+    else:
+        file.write_bytes(data)

@@ -1,0 +1,138 @@
+"""Seconds of one optimizer step, from a job, a system configuration, a device and named parameters.
+
+    step = straggler x [ (m + pp - 2) micro + (micro^g + sync^g)^(1/g) + update + fixed ]
+    micro = (work^q + launches^q)^(1/q) + head + tensor-parallel collectives + fixed per micro-batch
+
+with m micro-batches. Pipelines follow Narayanan et al. (SC 2021, section 2.2: m + pp - 1 slots), collectives
+the alpha-beta model of ring algorithms (Thakur et al. 2005), g is the overlap of Qiao et al. (OSDI 2021,
+eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a CPU the
+work is shared by threads with a serial part and a memory wall (`threads.py`).
+
+Shapes: N rows; parameters are [P] or [..., P] for a value per row and draw; results [..., N].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foresail.perf.law import Law, Named
+from foresail.perf.parameters import STEP_TIME_PARAMETERS, STEP_TIME_RESIDUALS
+from foresail.perf.rows import Floats, Rows
+from foresail.perf.threads import useful_cores
+
+_REPLICATED = 10.0 / 34.0
+"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq. 2)."""
+
+
+class Parts(NamedTuple):
+    """Where the seconds of a step go; each [..., N]. `total` is not their sum: some overlap."""
+
+    micro: Floats
+    sync: Floats
+    update: Floats
+    total: Floats
+
+
+def _stage_frac(rows: Rows) -> Floats:
+    """The part of the blocks in the fullest pipeline stage."""
+    blocks = np.where(rows.layers > 0, rows.layers, rows.pp)
+    return np.ceil(blocks / rows.pp) / blocks
+
+
+def _work_s(rows: Rows, p: Named) -> Floats:
+    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are more.
+
+    A device that waits for launches does its tensor-parallel collectives meanwhile.
+    """
+    passes = 3.0 + np.where(rows.recompute >= 1, 1.0, 0.2 * rows.recompute)
+    share = passes * _stage_frac(rows)
+    rate = rows.peak_flop_per_s * p["gemm_eff"] * np.where(rows.element_bytes < 2, p["fp8_eff"], 1.0)
+    attention_rate = rows.attention_flop_per_s * p["gemm_eff"] * p["attention_eff"]
+    samples = rows.micro_batch * p["compute_scale"]
+    kernels = rows.kernels * p["kernel_scale"]
+    products = (rows.gemm_flop / rate + rows.attention_flop / attention_rate) * samples / rows.tp
+    launches = kernels * p["launch"]
+    if rows.on_cpu.all():
+        cores = useful_cores(rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"])
+        joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
+        return share * (products / cores + launches + joins)
+    ramp = kernels * p["gemm_half"] / rate
+    cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
+    traffic = rows.traffic_bytes * samples * cut * (np.maximum(rows.element_bytes, 2.0) / 2)
+    memory = traffic / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+    busy = share * (products + ramp + memory) + _tensor_s(rows, p)
+    return (busy ** p["knee"] + (share * launches) ** p["knee"]) ** (1 / p["knee"])
+
+
+def _tensor_s(rows: Rows, p: Named) -> Floats:
+    """Seconds of the tensor-parallel collectives of one micro-batch in one stage."""
+    collectives = rows.layers * _stage_frac(rows) * (4.0 + 2.0 * (rows.recompute >= 1))
+    volume = 2.0 * (rows.tp - 1) / rows.tp * rows.boundary_bytes * rows.micro_batch
+    one = p["tp_latency"] + p["tp_latency_step"] * (rows.tp - 1) + volume / _tensor_link(rows, p)
+    return np.where(rows.tp > 1, collectives * one, 0.0)
+
+
+def _tensor_link(rows: Rows, p: Named) -> Floats:
+    inside = rows.link_bytes_per_s * p["tp_link_eff"]
+    return np.where(rows.tp > rows.per_node, rows.network_bytes_per_s * p["sync_network_eff"], inside)
+
+
+def _micro_s(rows: Rows, p: Named) -> Floats:
+    """Seconds of one micro-batch in the slowest stage, forward and backward."""
+    rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
+    head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
+    sent = rows.boundary_bytes * rows.micro_batch
+    handover = np.where(rows.pp > 1, p["boundary"] + sent / _tensor_link(rows, p), 0.0)
+    return _work_s(rows, p) + head + handover + p["per_micro_batch"]
+
+
+def _sync_s(rows: Rows, p: Named) -> Floats:
+    """Seconds of the data-parallel exchange of one step (of one micro-batch under full sharding)."""
+    full = rows.stage >= 3
+    volumes = np.where(full, 3.0, 2.0)
+    held = rows.params * _stage_frac(rows) / rows.tp
+    sent = volumes * (rows.dp - 1) / rows.dp * held * np.maximum(rows.element_bytes, 2.0)
+    link = np.where(
+        rows.nodes > 1,
+        rows.network_bytes_per_s * p["sync_network_eff"],
+        rows.link_bytes_per_s * p["sync_link_eff"],
+    )
+    latency = p["sync_latency"] + p["sync_latency_step"] * (rows.dp - 1)
+    return np.where(rows.dp > 1, (sent / link + latency) * p["sync_scale"], 1e-9)
+
+
+def parts(theta: Floats, rows: Rows) -> Parts:
+    """Where the seconds of a step go, at log-parameters `theta` ([P] or [..., N, P])."""
+    p = STEP_TIME.named(theta)
+    micro, sync = _micro_s(rows, p), _sync_s(rows, p)
+    full = rows.stage >= 3
+    power = 1.0 + np.where(full, p["prefetch"], p["overlap"])
+    joined = (micro**power + sync**power) ** (1 / power)
+    slots = rows.accumulation + rows.pp - 1
+    busy = np.where(full, slots * joined, (slots - 1) * micro + joined)
+    shared = np.where(rows.stage >= 1, rows.dp, 1.0)
+    bandwidth = rows.bandwidth_bytes_per_s * p["memory_eff"]
+    update = p["optimizer"] * rows.params * _stage_frac(rows) / rows.tp / shared / bandwidth
+    devices = rows.dp * rows.tp * rows.pp
+    slower = 1.0 + p["straggler"] * np.log2(devices)
+    total = (busy + update + p["fixed"]) * slower * p["total_scale"]
+    return Parts(micro, sync, update, _with_input(total, rows))
+
+
+def _with_input(total: Floats, rows: Rows) -> Floats:
+    """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
+    if not rows.input_s.any():
+        return total
+    loading = rows.input_s * rows.micro_batch * rows.accumulation
+    beside = np.maximum(total, loading / np.maximum(rows.loader_workers, 1.0))
+    return np.where(rows.loader_workers > 0, beside, total + loading)
+
+
+def log_step_s(theta: Floats, rows: Rows) -> Floats:
+    """Log of the seconds of a step, [..., N]."""
+    return np.log(parts(theta, rows).total)
+
+
+STEP_TIME = Law("step time", STEP_TIME_PARAMETERS, STEP_TIME_RESIDUALS, log_step_s)

@@ -1,0 +1,76 @@
+"""A comparison as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group
+from rich.table import Table
+
+from foresail.replay.record import Record
+from foresail.replay.scores import by_policy, regret_at, speedup, use
+
+MOMENTS = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Shares of the budget at which regret is shown."""
+
+
+def report(records: Sequence[Record], *, reference: str, targets: Sequence[str]) -> Group:
+    """All tables of a comparison; ratios are against `reference`."""
+    policies = by_policy(records)
+    base = policies[reference]
+    tables = [_times(policies, base, target, reference) for target in targets]
+    return Group(*tables, _regret(policies), _use(policies))
+
+
+def _times(policies: Mapping[str, Sequence[Record]], base: Sequence[Record], target: str, reference: str) -> Table:
+    families = sorted({family(record.trace) for record in base})
+    shown = [*families, "all"] if len(families) > 1 else ["all"]
+    table = Table(title=f"Speed-up over {reference} to {target}: mean [90 % interval] never reached", box=None)
+    table.add_column("policy")
+    for name in shown:
+        traces = {r.trace for r in base if name in ("all", family(r.trace))}
+        table.add_column(f"{name} ({len(traces)})", justify="right")
+    for policy, records in policies.items():
+        table.add_row(policy, *(_speedup(records, base, target, name) for name in shown))
+    return table
+
+
+def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, name: str) -> str:
+    found = speedup([r for r in records if name in ("all", family(r.trace))], base, target)
+    if found is None:
+        return "-"
+    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}] {found.censored_frac:.0%}"
+
+
+def family(trace: str) -> str:
+    """The first word of a trace's name."""
+    return trace.split("-", maxsplit=1)[0]
+
+
+def _regret(policies: Mapping[str, Sequence[Record]]) -> Table:
+    table = Table(title="Regret over time: share of the way from the median to the top 1 % that is left", box=None)
+    table.add_column("policy")
+    for moment in MOMENTS:
+        table.add_column(f"at {moment:.0%} of the budget", justify="right")
+    for policy, records in policies.items():
+        mean = lambda at, of=records: sum(regret_at(r, at) for r in of) / len(of)
+        table.add_row(policy, *(f"{mean(moment):.3f}" for moment in MOMENTS))
+    return table
+
+
+def _use(policies: Mapping[str, Sequence[Record]]) -> Table:
+    table = Table(title="Use of resources, mean of a run", box=None)
+    for name in ("policy", "training", "starts", "deciding", "us a point", "points", "configurations"):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    for policy, records in policies.items():
+        found = use(records)
+        table.add_row(
+            policy,
+            f"{found.used_frac:.1%}",
+            f"{found.restart_frac:.1%}",
+            f"{found.deciding_frac:.2%}",
+            f"{found.deciding_us_a_point:.0f}",
+            f"{found.steps:.0f}",
+            f"{found.configs:.0f}",
+        )
+    return table

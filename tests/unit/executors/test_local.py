@@ -1,0 +1,470 @@
+"""Attempts as real processes, treated badly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import GOAL, PATIENCE_S, WallClock
+from trainings import HERE
+
+from foresail.core import events as ev
+from foresail.core.commands import Kill, Yield
+from foresail.core.spec import Entry
+from foresail.core.words import AttemptId, Outcome
+from foresail.errors import CallerError
+from foresail.executors.local import LocalExecutor
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),
+    pytest.mark.skipif(sys.platform != "linux", reason="asks /proc"),
+]
+both = pytest.mark.parametrize("kind", ["fork", "import"])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def pid_of(lab, attempt: str) -> int:
+    lab.until(lambda: lab.of(ev.AttemptStarted, attempt))
+    return lab.of(ev.AttemptStarted, attempt)[0].pid
+
+
+@both
+def test_a_killed_worker_is_lost_and_its_points_are_kept(make_lab, kind):
+    lab = make_lab(kind, "counts")
+    attempt = lab.launch(config={"steps": 10_000, "pause_s": 0.001})
+    lab.until_point(attempt, 5)
+    os.kill(pid_of(lab, attempt), signal.SIGKILL)
+    end = lab.until_end(attempt)
+    assert (end.outcome, end.detail) == (Outcome.LOST, "killed from outside by SIGKILL")
+    steps = [p.step for p in lab.of(ev.PointReported)]
+    assert steps == list(range(1, len(steps) + 1))
+    assert len(steps) >= 5
+    assert lab.until_end(lab.launch(number=2)).outcome is Outcome.COMPLETED
+
+
+@both
+def test_a_killed_template_loses_its_attempts_and_another_takes_its_place(make_lab, kind):
+    lab = make_lab(kind, "has_children")
+    attempt = lab.launch()
+    point = lab.until_point(attempt)
+    pid = pid_of(lab, attempt)
+    os.kill(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+    assert lab.until_end(attempt).outcome is Outcome.LOST
+    assert not any(is_alive(int(p)) for p in (pid, point.metrics["forked"], point.metrics["other"]))
+    again = lab.launch(number=2, config={"leaves": True})
+    assert lab.until_end(again).outcome is Outcome.COMPLETED
+
+
+@both
+@pytest.mark.parametrize("leaves", [True, False], ids=["returns", "is killed"])
+def test_an_end_is_told_when_all_children_are_gone(make_lab, kind, leaves):
+    lab = make_lab(kind, "has_children")
+    attempt = lab.launch(config={"leaves": leaves})
+    metrics = lab.until_point(attempt).metrics
+    if not leaves:
+        lab.executor.perform(Kill(attempt))
+    assert lab.until_end(attempt).outcome is (Outcome.COMPLETED if leaves else Outcome.KILLED)
+    assert not is_alive(int(metrics["forked"]))
+    assert not is_alive(int(metrics["other"]))
+
+
+@both
+@pytest.mark.parametrize("command", [Yield, Kill])
+def test_training_that_ignores_every_hint_is_killed_after_its_grace(make_lab, kind, command, monkeypatch):
+    monkeypatch.setattr("foresail.executors.local._KILL_GRACE_S", 0.1)
+    lab = make_lab(kind, "ignores_sigterm")
+    attempt = lab.launch()
+    lab.until_point(attempt)
+    lab.executor.perform(command(attempt, 0.1))
+    assert lab.until_end(attempt).outcome is Outcome.KILLED
+
+
+def test_a_kill_leaves_time_to_clean_up(make_lab):
+    lab = make_lab("fork", "cleans_up")
+    attempt = lab.launch()
+    lab.until_point(attempt)
+    lab.executor.perform(Kill(attempt, PATIENCE_S))
+    assert lab.until_end(attempt).outcome is Outcome.KILLED
+    assert (lab.folder / "attempts" / attempt / "cleaned").exists()
+
+
+def test_sigterm_from_outside_is_a_wish_to_suspend(make_lab):
+    lab = make_lab("fork", "counts")
+    attempt = lab.launch(config={"steps": 100_000, "pause_s": 0.001})
+    lab.until_point(attempt)
+    os.kill(pid_of(lab, attempt), signal.SIGTERM)
+    assert lab.until_end(attempt).outcome is Outcome.YIELDED
+    assert lab.of(ev.CheckpointSaved)
+
+
+def test_endless_printing_goes_to_files_and_stops_nothing(make_lab):
+    lab = make_lab("fork", "prints_endlessly")
+    attempt = lab.launch()
+    lab.until_point(attempt, 50)
+    lab.executor.perform(Yield(attempt))
+    assert lab.until_end(attempt).outcome is Outcome.YIELDED
+    folder = lab.folder / "attempts" / attempt
+    assert (folder / "stdout.log").read_text().startswith("first words\nxxx")
+    assert (folder / "stderr.log").stat().st_size > 500_000
+
+
+@both
+def test_leaving_without_a_return_is_a_failure(make_lab, kind):
+    lab = make_lab(kind, "vanishes")
+    end = lab.until_end(lab.launch())
+    assert (end.outcome, end.detail) == (Outcome.FAILED, "exit code 0 before the training function returned")
+
+
+@both
+@pytest.mark.parametrize("user", [None, "7"], ids=["granted", "the user's"])
+def test_cores_are_pinned_and_threads_follow_unless_the_user_says_otherwise(make_lab, kind, user, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if user:
+        monkeypatch.setenv("OMP_NUM_THREADS", user)
+    lab = make_lab(kind, "tells_threads")
+    core = min(os.sched_getaffinity(0))
+    lab.until_end(lab.launch(cores=(core,)))
+    metrics = lab.of(ev.PointReported)[0].metrics
+    assert metrics == {"accuracy": float(user or 1), "cores": 1}
+
+
+def test_a_closure_runs_where_this_process_can_be_forked(make_lab):
+    captured = [41]
+    lab = make_lab("fork", lambda run: run.report(accuracy=captured[0] + 1))
+    lab.until_end(lab.launch())
+    assert lab.values() == [42]
+
+
+def test_a_closure_that_cannot_be_reached_names_what_it_captured(tmp_path):
+    captured = 41
+
+    def train(run):
+        run.report(accuracy=captured)
+
+    executor = LocalExecutor(tmp_path, clock=WallClock(), goal=GOAL, target=train, start="import")
+    with pytest.raises(CallerError, match="uses captured of the function around it"):
+        executor.start()
+    executor.close()
+
+
+def test_a_failing_import_fails_each_attempt_with_its_traceback(make_lab, tmp_path):
+    script = tmp_path / "broken.py"
+    script.write_text("import json\nraise RuntimeError('no such device')\ndef train(run): pass\n")
+    lab = make_lab("import", Entry(function=f"{script}:train"))
+    end = lab.until_end(lab.launch())
+    assert (end.outcome, end.detail) == (Outcome.FAILED, "RuntimeError: no such device")
+    assert "broken.py" in (lab.folder / "attempts" / "0-1" / "traceback.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        (f"{HERE}:coutns", "did you mean 'counts'"),
+        ("nowhere.py:train", "there is no file"),
+        ("no_such_module_anywhere:train", "there is no module"),
+    ],
+)
+def test_a_wrong_reference_is_explained(make_lab, reference, said):
+    lab = make_lab("import", Entry(function=reference))
+    end = lab.until_end(lab.launch())
+    assert end.outcome is Outcome.FAILED
+    assert said in end.detail
+
+
+def test_imports_that_start_threads_are_done_by_each_attempt(make_lab, tmp_path):
+    script = tmp_path / "threads.py"
+    script.write_text(
+        "import os, threading, time\n"
+        "in_template = os.environ.get('FORESAIL_TEMPLATE')\n"
+        "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "def train(run): run.report(accuracy=threading.active_count() + 10 * (in_template == '1'))\n"
+    )
+    lab = make_lab("import", Entry(function=f"{script}:train"))
+    assert lab.until_end(lab.launch()).outcome is Outcome.COMPLETED
+    assert lab.values() == [12]
+    assert not lab.executor.ready.warm
+    assert "2 threads" in (lab.folder / "template.log").read_text()
+
+
+def test_an_attempt_that_was_granted_before_a_crash_is_not_run_twice(make_lab):
+    lab = make_lab("fork", "counts")
+    attempt = lab.launch()
+    lab.until_end(attempt)
+    after = make_lab("fork", "counts", folder=lab.folder)
+    after.launch()
+    assert after.until_end(attempt).outcome is Outcome.COMPLETED
+    assert after.values() == [1, 2, 3, 4, 5]
+    assert (lab.folder / "attempts" / attempt / "spool.jsonl").read_text().count('"Point"') == 5
+
+
+def test_a_torn_last_report_is_dropped_and_named(make_lab):
+    lab = make_lab("fork", "counts")
+    attempt = lab.launch()
+    lab.until_end(attempt)
+    spool = lab.folder / "attempts" / attempt / "spool.jsonl"
+    lines = spool.read_bytes().splitlines(keepends=True)
+    spool.write_bytes(b"".join(lines[:4]) + lines[4][:20])
+    after = make_lab("fork", "counts", folder=lab.folder)
+    facts = after.executor.adopt([attempt])
+    assert [f.step for f in facts if isinstance(f, ev.PointReported)] == [1, 2, 3]
+    assert facts[-1].outcome is Outcome.LOST
+    assert "its last report was torn (20 bytes)" in facts[-1].detail
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+@both
+def test_data_loader_workers_can_be_used(make_lab, kind):
+    lab = make_lab(kind, "loads_data_with_workers")
+    assert lab.until_end(lab.launch()).outcome is Outcome.COMPLETED
+    assert lab.values() == [sum(range(64))]
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_torch_gets_as_many_threads_as_cores(make_lab, tmp_path, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    script = tmp_path / "with_torch.py"
+    script.write_text("import torch\ndef train(run): run.report(accuracy=torch.get_num_threads())\n")
+    lab = make_lab("import", Entry(function=f"{script}:train"))
+    lab.until_end(lab.launch(cores=(0, 1)))
+    assert lab.values() == [2]
+    assert lab.executor.ready.warm
+
+
+# --- the driver's own death --------------------------------------------------------------------------------------
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path[:0] = {path!r}
+from lab import GOAL, Lab, WallClock
+from trainings import HERE, TRAININGS
+from foresail.core.spec import Entry
+from foresail.executors.local import LocalExecutor
+clock = WallClock()
+target = TRAININGS["has_children"] if {fork} else Entry(function=str(HERE) + ":has_children")
+executor = LocalExecutor(Path({folder!r}), clock=clock, goal=GOAL, target=target)
+lab = Lab(executor, clock, Path({folder!r}))
+executor.start()
+metrics = lab.until_point(lab.launch()).metrics
+pid = lab.of(__import__("foresail.core.events").core.events.AttemptStarted)[0].pid
+print(pid, int(metrics["forked"]), int(metrics["other"]), flush=True)
+lab.until(lambda: False)
+"""
+
+
+@pytest.mark.parametrize("fork", [True, False], ids=["fork", "import"])
+@pytest.mark.parametrize("template_too", [True, False], ids=["with its template", "alone"])
+def test_a_killed_driver_leaves_no_process(tmp_path, make_lab, fork, template_too):
+    here = [str(HERE.parent), *sys.path]
+    code = DRIVER.format(path=here, folder=str(tmp_path / "study"), fork=fork)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as driver:
+        pids = [int(word) for word in driver.stdout.readline().split()]
+        assert len(pids) == 3
+        assert all(map(is_alive, pids))
+        template = int(Path(f"/proc/{pids[0]}/stat").read_text().rpartition(")")[2].split()[1])
+        driver.kill()
+        if template_too:
+            os.kill(template, signal.SIGKILL)
+    lab = make_lab("fork", "counts", folder=tmp_path / "study")
+    facts = lab.executor.adopt([AttemptId("0-1")])
+    assert [f.outcome for f in facts if isinstance(f, ev.AttemptEnded)] == [Outcome.LOST]
+    assert [f.step for f in facts if isinstance(f, ev.PointReported)] == [1]
+    lab.until(lambda: not any(map(is_alive, pids)))
+
+
+# --- commands ----------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import json, os, sys
+values = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+config = json.load(open(os.environ["FORESAIL_CONFIG"]))
+assert values["--optimizer"] == config["optimizer"] == "adam w", (values, config)
+with open(os.environ["FORESAIL_REPORTS"], "a") as reports:
+    print(json.dumps({"max_steps": 9}), file=reports)
+    print(json.dumps({"step": 3, "accuracy": 0.5}), file=reports)
+    print(json.dumps({"step": 4, "accuracy": float("nan")}), file=reports)
+"""
+
+
+def command(tmp_path: Path, text: str, *arguments: str) -> Entry:
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    path = os.pathsep.join(p for p in sys.path if p)
+    return Entry(command=(sys.executable, str(script), *arguments), env={"PYTHONPATH": path})
+
+
+def test_a_command_gets_its_configuration_whole_and_reports_in_json(make_lab, tmp_path):
+    lab = make_lab("import", command(tmp_path, SCRIPT))
+    end = lab.until_end(lab.launch(config={"optimizer": "adam w"}))
+    assert (end.outcome, end.detail) == (Outcome.COMPLETED, "")
+    assert [p.step for p in lab.of(ev.PointReported)] == [3, 4]
+    assert lab.values()[0] == 0.5
+    assert lab.of(ev.HorizonDeclared)[0].max_steps == 9
+
+
+CLIENT = """
+import sys
+from foresail.worker import client
+config = client.config(lr=0.5, steps=0)
+kept = client.checkpoint_dir() / "n"
+n = int(kept.read_text()) if kept.exists() else 0
+while not client.should_stop():
+    n += 1
+    kept.write_text(str(n))
+    client.report(step=n, accuracy=n * config.lr)
+"""
+
+
+def test_a_script_with_the_client_heeds_the_wish_and_finds_its_files_again(make_lab, tmp_path):
+    lab = make_lab("import", command(tmp_path, CLIENT))
+    for number in (1, 2):
+        attempt = lab.launch(number=number)
+        lab.until_point(attempt, 3)
+        lab.executor.perform(Yield(attempt))
+        assert lab.until_end(attempt).outcome is Outcome.YIELDED
+    points = lab.of(ev.PointReported)
+    assert [p.step for p in points] == list(range(1, len(points) + 1))
+    assert points[-1].metrics["accuracy"] == points[-1].step * 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "said"),
+    [
+        ("raise ValueError('no')", Outcome.FAILED, "exit code 1: ValueError: no"),
+        ("raise MemoryError('too much')", Outcome.OUT_OF_MEMORY, "MemoryError: too much"),
+        ("import os; os.abort()", Outcome.FAILED, "died of SIGABRT"),
+        ("pass", Outcome.COMPLETED, ""),
+        (
+            "import os, time\nopen(os.environ['FORESAIL_REPORTS'], 'a').write('{\"acuracy\": 1}\\n')\ntime.sleep(600)",
+            Outcome.FAILED,
+            "line 1 of reports.jsonl: report(): the goal's metric 'accuracy' is missing",
+        ),
+        (
+            "import os, time\nopen(os.environ['FORESAIL_REPORTS'], 'a').write('accuracy = 1\\n')\ntime.sleep(600)",
+            Outcome.FAILED,
+            "line 1 of reports.jsonl: ",
+        ),
+    ],
+    ids=["raises", "memory", "aborts", "silent", "misspells", "no JSON"],
+)
+def test_how_commands_end(make_lab, tmp_path, text, outcome, said):
+    lab = make_lab("import", command(tmp_path, text))
+    end = lab.until_end(lab.launch())
+    assert end.outcome is outcome
+    assert said in end.detail
+
+
+def test_a_command_that_is_not_there(make_lab):
+    lab = make_lab("import", Entry(command=("no-such-program-anywhere",)))
+    end = lab.until_end(lab.launch())
+    assert (end.outcome, end.detail) == (Outcome.FAILED, "no-such-program-anywhere: No such file or directory")
+
+
+def test_a_command_is_killed_with_its_group(make_lab, tmp_path):
+    text = "import subprocess, os\np = subprocess.Popen(['sleep', '600'])\n"
+    text += "print(p.pid, file=open(os.environ['FORESAIL_ATTEMPT'] + '/child', 'w'), flush=True)\n"
+    text += "print('{\"accuracy\": 1}', file=open(os.environ['FORESAIL_REPORTS'], 'a'), flush=True)\np.wait()\n"
+    lab = make_lab("import", command(tmp_path, text))
+    attempt = lab.launch()
+    lab.until_point(attempt)
+    lab.executor.perform(Yield(attempt, 0.05))
+    assert lab.until_end(attempt).outcome is Outcome.KILLED
+    assert not is_alive(int((lab.folder / "attempts" / attempt / "child").read_text()))
+
+
+# --- how the template comes to be --------------------------------------------------------------------------------
+
+CALLER = """
+import sys, threading, time
+from pathlib import Path
+sys.path[:0] = {path!r}
+from lab import GOAL, Lab, WallClock
+from foresail.errors import CallerError
+from foresail.executors.local import LocalExecutor
+
+def main():
+    captured = 41
+    def train(run):
+        run.report(accuracy=captured + 1)
+    if {threads}:
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    clock, folder = WallClock(), Path({folder!r})
+    executor = LocalExecutor(folder, clock=clock, goal=GOAL, target=train)
+    try:
+        executor.start()
+    except CallerError as error:
+        print(error)
+    else:
+        lab = Lab(executor, clock, folder)
+        lab.until_end(lab.launch())
+        print(lab.values(), executor.ready.warm)
+    executor.close()
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [
+        (False, "[42.0] True"),
+        (True, "the training function train uses captured of the function around it; this process could not be forked"),
+    ],
+)
+def test_this_process_is_forked_where_that_is_safe(tmp_path, threads, said):
+    code = CALLER.format(path=[str(HERE.parent), *sys.path], folder=str(tmp_path), threads=threads)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(said)
+    assert done.stderr == ""
+
+
+def test_threads_of_openblas_do_not_hinder_a_fork():
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "import numpy\n"
+        "numpy.ones((300, 300)) @ numpy.ones((300, 300))\n"
+        "from foresail.executors import linux, template\n"
+        "print(repr(template.unsafe_to_fork()))"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "''\n"
+
+
+def test_a_folder_that_cannot_be_written_fails_the_attempt(make_lab):
+    lab = make_lab("fork", "counts")
+    (lab.folder / "attempts").touch()
+    end = lab.until_end(lab.launch())
+    assert end.outcome is Outcome.FAILED
+    assert "Not a directory" in end.detail or "File exists" in end.detail
+
+
+def test_imports_that_never_end_end_with_the_attempt(make_lab, tmp_path):
+    script = tmp_path / "endless.py"
+    script.write_text("import time\ntime.sleep(600)\ndef train(run): pass\n")
+    lab = make_lab("import", Entry(function=f"{script}:train"))
+    attempt = lab.launch()
+    lab.executor.perform(Kill(attempt, 0.0))
+    assert lab.until_end(attempt).outcome is Outcome.KILLED
+    lab.launch(number=2)
+
+
+def test_a_working_folder_must_be_there(tmp_path):
+    entry = Entry(command=("true",), cwd=str(tmp_path / "nowhere"))
+    executor = LocalExecutor(tmp_path, clock=WallClock(), goal=GOAL, target=entry)
+    with pytest.raises(CallerError, match="there is no folder"):
+        executor.start()
+    executor.close()
