@@ -6,12 +6,14 @@ must come out. `pop` is decided with plain forecasts, the same on every machine;
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
 from foresail.core import codec
 from foresail.core.spec import Choice
-from foresail.policies import potential
+from foresail.policies.potential import Potential
 from foresail.testing.foresight import plain
 from foresail.testing.history import Case, play
 
@@ -26,8 +28,17 @@ def played(name: str) -> list[bytes]:
     case = Case.drawn(LOGS[name], Choice(name.removesuffix("-learnt")))
     if name not in PLAIN:
         return [codec.encode(event) for event in play(case).log]
-    with mock.patch.object(potential, "_forecast", plain):
+    with plain_forecasts():
         return [codec.encode(event) for event in play(case).log]
+
+
+@contextmanager
+def plain_forecasts() -> Iterator[None]:
+    with (
+        mock.patch.object(Potential, "observe", lambda self, view, event: None),
+        mock.patch.object(Potential, "foresee", plain),
+    ):
+        yield
 
 
 def path_of(name: str) -> Path:

@@ -354,21 +354,19 @@ def rungs_are_not_rebuilt(patch: Patch) -> None:
 
 
 @mutant("log_verifies", "pop")
-def forecasts_of_what_changed_alone(patch: Patch) -> None:
-    """What is foreseen then hangs on what this process has foreseen before."""
+def forecasts_that_are_kept_too_long(patch: Patch) -> None:
+    """A step that is trained again changes the curve and not its length; who was not there when the old one was foreseen
+    decides otherwise."""
 
-    def of(self: Any, view: View, group: list[Trial], horizon: int, target: float) -> Any:
-        known = dict(self.kept.get(horizon, ((), {}))[1])
-        marks = dict(self.kept.get(horizon, ((), {}))[0])
-        stale = [t for t in group if marks.get(t.id) != (t.told, target)]
-        if stale:
-            found = foresight.plain(view, stale, horizon, target)
-            known |= {t.id: f for t, f in zip(stale, found, strict=True)}
-        ids = {t.id for t in group}
-        made = tuple((t.id, (t.told, target)) for t in group)
-        return made, {trial: f for trial, f in known.items() if trial in ids}
+    def foresee(self: Any, trials: Sequence[Trial], target: float) -> Any:
+        fresh = foresight.plain(self, trials, target)
+        for trial in trials:
+            known = self.kept.setdefault(trial.id, ((len(trial.values), target), fresh[trial.id]))
+            if known[0] != (len(trial.values), target):
+                self.kept[trial.id] = ((len(trial.values), target), fresh[trial.id])
+        return {trial.id: self.kept[trial.id][1] for trial in trials}
 
-    patch.setattr(potential.Potential, "_of", of)
+    patch.setattr(potential.Potential, "foresee", foresee)
 
 
 @mutant("fold_equals_live")

@@ -37,7 +37,7 @@ LEGAL: dict[Status, frozenset[Status]] = {
 COMPARED_EVERY = 16
 """Whole views are compared so many waits apart, and whenever a driver comes or leaves."""
 
-PAUSING = ("asha", "pop")
+PAUSING = ("asha", "pop", "hypersched", "pasha", "freezethaw")
 """Policies that may leave a trial suspended for good."""
 
 SLACK_S = 10.0
