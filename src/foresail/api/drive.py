@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.entry import check_entry
 from foresail.api.interrupt import stop_on_interrupt
 from foresail.api.machine import host_name, usable_cores
 from foresail.api.recorded import folder_of
@@ -91,6 +92,8 @@ def _drive(
         events = [created]
     controller.load(events)
     if controller.view.ended is not None and controller.view.ended.end != "stopped":
+        if watch is not None:
+            watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
     return _run(controller, store, storage, train, watch, trouble)
 
@@ -104,6 +107,8 @@ def _run(
     trouble: Callable[[str], None] | None,
 ) -> Result:
     spec, folder = controller.view.spec, folder_of(storage)
+    if train is None:
+        check_entry(spec.entry)
     cores = _enough(usable_cores(), spec)
     clock = StudyClock(controller.view.now_s)
     executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=train if train is not None else spec.entry)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.api.display import showing
+from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
@@ -82,7 +82,7 @@ class Study:
         self._train = None if isinstance(train, str) else train
         self.space = space
         name = name or (Path(storage).stem if storage else _name_of(train, command))
-        self.storage = Path(storage) if storage else Path(f"{_file_name(name)}.db")
+        self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
             name=name,
             space=space.to_dict(),
@@ -120,7 +120,8 @@ class Study:
             HostError: the storage cannot be written.
         """
         if watch is not None:
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch)
+            trouble = Nothing().trouble
+            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
         with showing(quiet=quiet) as shown:
             result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
         if not quiet:
@@ -181,7 +182,8 @@ def _name_of(train: Train | str | None, command: Sequence[str]) -> str:
     return scripts[0] if scripts else Path(command[0]).stem
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """A name as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "study"
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
+from foresail import __version__
 from foresail.cli.exits import MEANINGS, Exit
-from foresail.cli.output import say, show_error
+from foresail.cli.output import exit_code_of, say, show_error
 from foresail.errors import CallerError, ForesailError, HostError, nearest
 
 COMMANDS: dict[str, str] = {
@@ -75,12 +77,26 @@ class Commands(click.Group):
         """Run a command and leave with its exit code; an error is one block, never a traceback."""
         given = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(given, prog_name or "foresail", complete_var, standalone_mode=False, **extra)
+            with warnings.catch_warnings():
+                warnings.showwarning = _note
+                code = super().main(given, prog_name or "foresail", complete_var, standalone_mode=False, **extra)
         except Exception as error:
             code = _failed(error, as_json="--json" in given)
         except (KeyboardInterrupt, click.exceptions.Abort):
             code = Exit.INTERRUPTED
         sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as a person reads it: without the line of our code that gave it."""
+    say(f"note:    {message}")
 
 
 def _failed(error: Exception, *, as_json: bool) -> int:
@@ -104,8 +120,6 @@ def _failed(error: Exception, *, as_json: bool) -> int:
 
             say(traceback.format_exc() + "this is a bug of Foresail: please report it together with this text")
             return Exit.BUG
-    from foresail.cli.output import exit_code_of
-
     show_error(known, as_json=as_json)
     return exit_code_of(known)
 
@@ -117,7 +131,7 @@ def _failed(error: Exception, *, as_json: bool) -> int:
     no_args_is_help=False,
     invoke_without_command=True,
 )
-@click.version_option(package_name="foresail", message="foresail %(version)s")
+@click.version_option(__version__, message="foresail %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Foresail tunes deep-learning training: it foresees how each run will end and how fast it can go, and gives the

@@ -50,6 +50,7 @@ class Attempt:
         "number",
         "previous",
         "resume_step",
+        "saved_step",
         "started_s",
         "step",
         "trial",
@@ -61,6 +62,7 @@ class Attempt:
         self.granted_s = event.at_s
         self.started_s: float | None = None
         self.step = self.previous = self.resume_step = event.resume_step
+        self.saved_step = -1
         self.known, self.driver = known, driver
         self.ending = False
         self.checkpoint_s = 0.0
@@ -229,8 +231,9 @@ class View:
                 return live is None or step <= live.step
             case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
                 return attempt not in self.attempts
-            case ev.CheckpointSaved(attempt=attempt, path=path):
-                return attempt not in self.attempts or path in self.checkpoints
+            case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
+                live = self.attempts.get(attempt)
+                return live is None or step <= live.saved_step or path in self.checkpoints
             case ev.AttemptEnded(attempt=attempt):
                 return attempt not in self.attempts
             case ev.CheckpointDeleted(path=path):
@@ -369,6 +372,7 @@ def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     value = trial.values[at] if known else None
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
+    attempt.saved_step = event.step
     view.checkpoints[event.path] = checkpoint
     view.checkpoint_bytes += event.bytes
     trial.saved = (*trial.saved, checkpoint)

@@ -3,8 +3,8 @@
 Rungs stand at `first_rung * eta**k` steps. A trial that reaches a rung is compared with all that have reached it.
 In the pausing kind (the paper's, algorithm 2), a free slot goes to the best trial, from the highest rung down, that is
 in the top 1/eta of its rung and has not gone on yet; else to a new configuration. Who is not promoted waits, suspended,
-and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune), a trial goes on if it is in
-the top 1/eta when it arrives, and is ended otherwise.
+and may be promoted later, when more have arrived. In the stopping kind (as in Ray Tune and Syne Tune), a trial goes on
+if it is at or above the quantile 1 - 1/eta of its rung when it arrives, itself included, and is ended otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Asha:
     def observe(self, index: Ladder, view: View, event: ev.Event) -> bool:
         match event:
             case ev.PointReported(attempt=attempt):
-                return index.arrive(view.trial_of(attempt), view.spec.goal.mode)
+                trial = view.trial_of(attempt)
+                return trial.ended is None and index.arrive(trial, view.spec.goal.mode)
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
                     if verdict.act is Act.RUN:
@@ -46,7 +47,7 @@ class Asha:
                             index.interrupted[verdict.trial] = None
             case ev.AttemptEnded(attempt=attempt):
                 trial = view.trials[trial_of(attempt)]
-                if trial.ended is None and not self._at_rung(index, trial):
+                if trial.ended is None and not (self.pause and self._at_rung(index, trial)):
                     index.interrupted[trial.id] = None
             case ev.AttemptGranted(trial=number):
                 index.interrupted.pop(number, None)
@@ -61,13 +62,18 @@ class Asha:
 
     def plan(self, index: Ladder, view: View, *, everyone: bool, admit: bool = True) -> Plan:
         """`everyone`: free slots may go to who is not in the top 1/eta. `admit`: new trials may be started."""
-        running = [view.trials[a.trial] for a in view.attempts.values()]
-        climbing = [t for t in running if not self._at_rung(index, t)]
-        standing = [t for t in running if self._at_rung(index, t)]
+        live = [view.trials[a.trial] for a in view.attempts.values()]
+        running = [t for t in live if t.ended is None]
+        slots = view.slots - (len(live) - len(running))  # the others are being killed
+        climbing: list[Trial] = []
+        standing: list[Trial] = []
+        for trial in running:
+            (standing if self._at_rung(index, trial) else climbing).append(trial)
         verdicts = [self._climb(index, view, t) for t in climbing]
-        owed = list(islice(index.interrupted, max(0, view.slots - len(climbing))))
-        verdicts += (self._climb(index, view, view.trials[trial]) for trial in owed)
-        free = view.slots - len(verdicts)
+        owed = [view.trials[trial] for trial in islice(index.interrupted, max(0, slots - len(climbing)))]
+        standing += (t for t in owed if self._at_rung(index, t))  # the stopping kind: not judged there yet
+        verdicts += (self._climb(index, view, t) for t in owed if not self._at_rung(index, t))
+        free = slots - len(verdicts)
         if self.pause:
             verdicts += self._promote(index, view, free, standing, everyone)
             verdicts += self._pause(index, standing, {v.trial for v in verdicts})
@@ -75,9 +81,9 @@ class Asha:
             verdicts += (self._go_or_end(index, view, t) for t in standing)
         if not admit:
             return Plan(tuple(verdicts))
-        free = view.slots - sum(v.act is Act.RUN for v in verdicts)
-        for trial in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
-            verdicts.append(self._climb(index, view, view.trials[trial]))
+        free = slots - sum(v.act is Act.RUN for v in verdicts)
+        for waits in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
+            verdicts.append(self._climb(index, view, view.trials[waits]))
             free -= 1
         return Plan(tuple(verdicts), open=max(0, free))
 
@@ -90,7 +96,9 @@ class Asha:
         return Verdict(trial, Act.RUN, Reason(rule, numbers), view.spec.resources.cores_per_trial, stage=stage)
 
     def _climb(self, index: Ladder, view: View, trial: Trial) -> Verdict:
-        stage = index.stage.get(trial.id, 0)
+        stage, last = index.stage.get(trial.id, 0), trial.verdict
+        if last is not None and last.act is Act.RUN and last.stage == stage:
+            return last  # nothing new: the reason for which it runs is the one for which it was promoted
         return self._run(view, trial.id, Rule.RUNG_CLIMBING, {"rung_step": index.rung(stage).step}, stage)
 
     def _promote(
@@ -102,6 +110,8 @@ class Asha:
         for number, trial in index.promotable(everyone=everyone):
             if len(chosen) >= free:
                 return
+            if trial in index.interrupted:
+                continue  # it has its slot already
             if trial not in chosen and (view.trials[trial].attempt is None or trial in here):
                 chosen.add(trial)
                 yield self._run(view, trial, Rule.RUNG_PROMOTED, index.standing(trial, number), number + 1)
@@ -115,7 +125,7 @@ class Asha:
     def _go_or_end(self, index: Ladder, view: View, trial: Trial) -> Verdict:
         number = len(index.reached[trial.id]) - 1
         numbers = index.standing(trial.id, number)
-        if numbers["rank"] <= max(1, numbers["keep"]):
+        if (numbers["rank"] - 1) * index.eta <= numbers["of"] - 1:  # at or above the quantile 1 - 1/eta
             return self._run(view, trial.id, Rule.RUNG_PROMOTED, numbers, number + 1)
         return Verdict(trial.id, Act.END, Reason(Rule.RUNG_STOPPED, numbers))
 

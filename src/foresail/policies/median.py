@@ -1,7 +1,8 @@
 """The median stopping rule (Golovin et al., Google Vizier, KDD 2017, section 3.2.2).
 
 A trial is ended at step s when the best value that it has reported by s is strictly worse than the median, over the
-trials that have been trained to their end, of the running averages of their values up to s.
+trials that are over (trained to their end, or ended by this rule, as in Vizier) and have reported at s, of the running
+averages of their values up to s.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from foresail.policies.policy import Rng
 
 @dataclass
 class Averages:
-    """Running averages of completed trials, sorted, at each step at which one of them has a point."""
+    """Running averages of the trials that are over, sorted, at each step at which one of them has a point."""
 
     at: dict[int, list[float]] = field(default_factory=dict)
     steps: list[int] = field(default_factory=list)
@@ -50,16 +51,16 @@ class Averages:
 
 @dataclass(frozen=True)
 class MedianStopping:
-    """`min_trials`: completed trials before anyone is judged; `grace_steps`: steps before a trial is judged."""
+    """`min_trials`: trials that are over before anyone is judged; `grace_steps`: steps before a trial is judged."""
 
-    min_trials: int = 3
+    min_trials: int = 5
     grace_steps: int = 1
 
     def begin(self, spec: StudySpec) -> Averages:
         return Averages()
 
     def observe(self, index: Averages, view: View, event: ev.Event) -> bool:
-        if isinstance(event, ev.TrialEnded) and event.status is Status.COMPLETED:
+        if isinstance(event, ev.TrialEnded) and event.status in (Status.COMPLETED, Status.ENDED):
             index.add(view.trials[event.trial])
         return isinstance(event, ev.PointReported) and self._verdict(index, view, event) is not None
 
@@ -81,8 +82,10 @@ class MedianStopping:
     def _judge(self, index: Averages, view: View, trial: Trial) -> Verdict | None:
         """END, if the rule says so at the trial's last step."""
         step, best = trial.last_step, trial.best_value
+        if trial.ended is not None or step < self.grace_steps or best is None:
+            return None
         median = index.median(step)
-        if trial.ended is not None or step < self.grace_steps or best is None or median is None or median[1] < self.min_trials:
+        if median is None or median[1] < self.min_trials:
             return None
         behind = best < median[0] if view.spec.goal.mode == "max" else best > median[0]
         if not behind or trial.last_step == trial.max_steps:

@@ -18,15 +18,17 @@ Without a target, p is the chance to beat the best value seen so far.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Attempt, Trial, View
-from foresail.core.words import Act, Label, TrialId
+from foresail.core.words import Act, Label, TrialId, trial_of
 from foresail.policies.horizon import horizon_of
 from foresail.policies.policy import Rng
 from foresail.policies.potential import Foresight, Potential
@@ -47,12 +49,54 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
+MOST_WAITING = 64
+"""So many suspended trials are looked at anew in each decision."""
+PRIOR_CLAIMS = 1.0
+"""Claims that must have failed before chances are believed half."""
+
+
 @dataclass
 class Turns:
-    """Index of POP: what is foreseen, and how many trials are over."""
+    """Index of POP: what is foreseen, how many trials are over, and how right their chances were.
+
+    `said`: of trials that may go on, the sum and the number of the chances that decisions were made on. `claimed`: of
+    trials that are over without having reached the target, the sum of their mean chances. Were the forecasts
+    calibrated, about that many of them would have reached it. `line`: suspended trials as (-chance, trial), by the
+    chance that the last decision on them was made on; `place`: that of each.
+    """
 
     potential: Potential
     ended: int = 0
+    said: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
+    claimed: float = 0.0
+    line: list[tuple[float, TrialId]] = field(default_factory=list)
+    place: dict[TrialId, float] = field(default_factory=dict)
+
+    def hear(self, verdict: Verdict) -> None:
+        if "foreseen" in verdict.reason.numbers:
+            total, count = self.said.get(verdict.trial, (0.0, 0))
+            self.said[verdict.trial] = (total + verdict.reason.numbers["foreseen"], count + 1)
+
+    def queue(self, trial: Trial) -> None:
+        """The trial is suspended."""
+        numbers = trial.verdict.reason.numbers if trial.verdict else {}
+        self.place[trial.id] = -numbers.get("p", 1.0)
+        insort(self.line, (self.place[trial.id], trial.id))
+
+    def leave(self, trial: TrialId) -> None:
+        """It is suspended no more."""
+        if trial in self.place:
+            del self.line[bisect_left(self.line, (self.place.pop(trial), trial))]
+
+    def close(self, trial: TrialId) -> None:
+        self.ended += 1
+        total, count = self.said.pop(trial, (0.0, 1))
+        self.claimed += total / count
+
+    @property
+    def trust(self) -> float:
+        """By which a chance is multiplied: posterior mean of its true size, after so many claims that failed."""
+        return PRIOR_CLAIMS / (PRIOR_CLAIMS + self.claimed)
 
 
 @dataclass
@@ -70,6 +114,7 @@ class Chance:
 
     trial: Trial
     p: float
+    foreseen: float
     ert_s: float
     foresight: Foresight
 
@@ -92,8 +137,17 @@ class Pop:
         match event:
             case ev.PointReported(attempt=attempt):
                 return self._turn_is_over(view, view.attempts[attempt])
-            case ev.TrialEnded():
-                index.ended += 1
+            case ev.Planned(verdicts=verdicts):
+                for verdict in verdicts:
+                    index.hear(verdict)
+            case ev.AttemptEnded(attempt=attempt):
+                if view.trials[trial_of(attempt)].ended is None:
+                    index.queue(view.trials[trial_of(attempt)])
+            case ev.AttemptGranted(trial=trial):
+                index.leave(trial)
+            case ev.TrialEnded(trial=trial):
+                index.leave(trial)
+                index.close(trial)
         return False
 
     def decide(self, index: Turns, view: View, rng: Rng) -> Plan:
@@ -115,22 +169,25 @@ class Pop:
     # --- who has which chance --------------------------------------------------------------------------------
 
     def _chances(self, index: Turns, view: View) -> list[Chance]:
+        """Of what runs, and of the best that wait: who was last in line stays there unless a place becomes free."""
         target = self._target(view)
         if target is None:
             return []
-        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
-        trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
+        running = (a.trial for a in view.attempts.values())
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        trials = [t for t in map(view.trial, chain(running, waiting)) if t.best_value is not None and t.ended is None]
         seen = index.potential.foresee(trials, target)
-        return [self._chance(view, t, seen[t.id]) for t in trials]
+        return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
 
     def _target(self, view: View) -> float | None:
         target = view.spec.goal.target
         return target if target is not None else view.best and view.best[2]
 
-    def _chance(self, view: View, trial: Trial, foresight: Foresight) -> Chance:
+    def _chance(self, view: View, trial: Trial, foresight: Foresight, trust: float) -> Chance:
         step_s = trial.step_s or 0.0
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
-        return Chance(trial, foresight.within(steps), step_s * foresight.expected_steps(steps), foresight)
+        foreseen = foresight.within(steps)
+        return Chance(trial, trust * foreseen, foreseen, step_s * foresight.expected_steps(steps), foresight)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.p < self.poor
@@ -149,8 +206,9 @@ class Pop:
         room = max(0, shared - len(unseen))
         turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
-        new = self._chance_of_new(index, rest)
-        starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
+        new = self._chance_of_new(index, view, rest)
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        starts = [*(t for t in waiting if view.trials[t].best_value is None), *view.waiting]
         while len(turn.given) + turn.new < shared:
             resumed = self._next_in_turn(view, queue, rng) if queue else None
             can_start = bool(starts) or view.can_open
@@ -191,19 +249,27 @@ class Pop:
 
     def _next_in_turn(self, view: View, queue: list[Chance], rng: Rng) -> Chance:
         """The highest chance; at times, who has waited longest."""
-        waited = [t for t in view.suspended if any(c.trial.id == t and not self._is_poor(c) for c in queue)]
+        hopeful = {c.trial.id: c for c in queue if not self._is_poor(c)}
+        waited = [t for t in view.suspended if t in hopeful] if len(hopeful) > 1 else []
         if len(waited) > 1 and rng().random() < 1.0 / self.fair:
-            return next(c for c in queue if c.trial.id == waited[0])
+            return hopeful[waited[0]]
         return max(queue, key=lambda c: (c.p, c.trial.attempt is not None, -c.trial.id))
 
-    def _chance_of_new(self, index: Turns, rest: list[Chance]) -> float:
+    def _chance_of_new(self, index: Turns, view: View, rest: list[Chance]) -> float:
         """What a configuration is worth of which nothing is known: the mean over those that were tried."""
-        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + index.ended + len(rest))
+        tried = index.ended + len(index.line) + len(view.attempts)
+        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + tried)
 
     # --- verdicts --------------------------------------------------------------------------------------------
 
     def _promising(self, chance: Chance, p_star: float, view: View) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s}
+        numbers = {
+            "p": chance.p,
+            "threshold": p_star,
+            "final": chance.foresight.final,
+            "ert_s": chance.ert_s,
+            **_foreseen(chance),
+        }
         reason = Reason(Rule.POP_PROMISING, numbers)
         return Verdict(chance.trial.id, Act.RUN, reason, view.spec.resources.cores_per_trial, Label.PROMISING)
 
@@ -211,7 +277,7 @@ class Pop:
         cores, chance = view.spec.resources.cores_per_trial, turn.chances.get(trial)
         if chance is None:
             return Verdict(trial, Act.RUN, Reason(Rule.POP_UNSEEN), cores, Label.OPPORTUNISTIC)
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, **_foreseen(chance)}
         label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
         return Verdict(trial, Act.RUN, Reason(Rule.POP_OPPORTUNISTIC, numbers), cores, label)
 
@@ -227,11 +293,21 @@ class Pop:
         return Verdict(trial, Act.WAIT, Reason(Rule.POP_UNSEEN), label=Label.OPPORTUNISTIC)
 
     def _turn_over(self, chance: Chance, p_star: float) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final}
+        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, **_foreseen(chance)}
         label = Label.POOR if self._is_poor(chance) else Label.OPPORTUNISTIC
         return Verdict(chance.trial.id, Act.WAIT, Reason(Rule.POP_TURN_OVER, numbers), label=label)
 
     def _end(self, chance: Chance) -> Verdict:
         seen = chance.foresight
-        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final}
+        numbers = {
+            "p": chance.p,
+            "poor": self.poor,
+            "seen_frac": seen.seen_frac,
+            "final": seen.final,
+            **_foreseen(chance),
+        }
         return Verdict(chance.trial.id, Act.END, Reason(Rule.POP_POOR, numbers), label=Label.POOR)
+
+
+def _foreseen(chance: Chance) -> dict[str, float]:
+    return {"foreseen": chance.foreseen}

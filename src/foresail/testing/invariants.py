@@ -1,8 +1,8 @@
 """What must hold at every event of every history. Each rule has a name, and has caught a deliberate bug of that kind.
 
 `Witness` keeps its own books: from the facts that the executor handed over and the events that were appended, by the
-simplest code that can be right, and compares the engine's view, its decisions and its commands with them. The list, with
-the bug that each rule has caught: docs/invariants.md.
+simplest code that can be right, and compares the engine's view, its decisions and its commands with them. The list,
+with the bug that each rule has caught: docs/invariants.md.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ LEGAL: dict[Status, frozenset[Status]] = {
 
 COMPARED_EVERY = 16
 """Whole views are compared so many waits apart, and whenever a driver comes or leaves."""
+
+PAUSING = ("asha", "pop", "hypersched", "pasha", "freezethaw")
+"""Policies that may leave a trial suspended for good."""
 
 SLACK_S = 10.0
 """Beyond budget and grace: from the kill to the news of it."""
@@ -74,6 +77,7 @@ class Books:
     curves: dict[TrialId, dict[int, float]] = field(default_factory=dict)
     ended: dict[TrialId, Status] = field(default_factory=dict)
     wish: dict[TrialId, Verdict] = field(default_factory=dict)
+    owed: set[TrialId] = field(default_factory=set)
     saved: dict[str, tuple[TrialId, int, float | None]] = field(default_factory=dict)
     failures: dict[TrialId, int] = field(default_factory=dict)
     fruitless: dict[TrialId, int] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class Witness:
         self._controller: Controller | None = None
         self._offered: list[ev.Fact] = []
         self._doomed: set[str] = set()
+        self._bests: set[TrialId | None] = set()  # trials that were the best since the driver last waited
         self._stopped = False
         self._appends = self._settled = 0
         self.counts: dict[str, int] = {}
@@ -141,9 +146,11 @@ class Witness:
         """The driver is about to wait: all that it had to do is done."""
         if not in_time:
             raise Broken("study_ends", f"it goes on for ever; {self._story()}")
-        if self.world.crowding:
-            name = "resumes_from_what_is_there" if "resumes" in self.world.crowding[0] else "cores_really_free"
-            raise Broken(name, self.world.crowding[0])
+        if self.world.crowded:
+            raise Broken("cores_really_free", self.world.crowded)
+        if self.world.misled:
+            raise Broken("resumes_from_what_is_there", self.world.misled)
+        self._bests = {self.view.best[0] if self.view.best else None}
         self._wishes_done()
         self._living_are_known()
         self._in_budget()
@@ -183,6 +190,7 @@ class Witness:
         apply(view, event)
         for trial, status in before.items():
             self._legal(trial, status, event)
+        self._bests.add(view.best[0] if view.best else None)
         self._cores_add_up(event)
         self._best_is_best(event)
         self._counts_add_up(event)
@@ -195,7 +203,12 @@ class Witness:
                 return [self.view.trials[trial]]
             case ev.TrialProposed():
                 return []
-            case ev.PointReported(attempt=a) | ev.AttemptEnded(attempt=a) | ev.AttemptEnding(attempt=a):
+            case (
+                ev.AttemptStarted(attempt=a)
+                | ev.PointReported(attempt=a)
+                | ev.AttemptEnding(attempt=a)
+                | ev.AttemptEnded(attempt=a)
+            ):
                 return [self.view.trials[self.books.live[a].trial]] if a in self.books.live else []
             case _:
                 return []
@@ -213,16 +226,18 @@ class Witness:
                 for verdict in verdicts:
                     self._verdict_is_right(verdict, event)
                     books.wish[verdict.trial] = verdict
+                    (books.owed.add if verdict.act is Act.RUN else books.owed.discard)(verdict.trial)
             case ev.AttemptGranted():
-                books.live[event.attempt] = Life(
-                    event.trial, event.cores, event.resume_step, event.at_s, books.drivers
-                )
+                books.live[event.attempt] = Life(event.trial, event.cores, event.resume_step, event.at_s, books.drivers)
                 books.attempts[event.trial] += 1
+                books.owed.add(event.trial)
             case ev.AttemptEnding(attempt=attempt):
                 books.live[attempt].ending = True
             case ev.PointReported():
                 self._point(event)
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
+                if path not in self.world.files:
+                    raise Broken("checkpoints_are_real", f"{path} was deleted", event)
                 trial = books.live[attempt].trial
                 books.saved[path] = (trial, step, books.curves[trial].get(step))
             case ev.CheckpointDeleted(path=path):
@@ -235,6 +250,8 @@ class Witness:
                 books.ended[trial] = status
             case ev.StudyEnding():
                 books.ending = event
+                if event.end == "stopped":
+                    books.owed.clear()
                 books.end_due_s = event.at_s + self.case.spec.grace_s + SLACK_S + 2 * self.case.temper.late_s
             case ev.StudyEnded():
                 books.over = event
@@ -368,7 +385,7 @@ class Witness:
         left = [s for p, s in books.saved.items() if s[0] == trial and p not in self._doomed]
         if trial not in books.ended and step > max((s[1] for s in left), default=0):
             raise Broken("checkpoints_that_are_needed_stay", f"{path} is the latest of trial {trial}")
-        needed = trial not in books.ended or (self.view.best is not None and self.view.best[0] == trial)
+        needed = trial not in books.ended or self._bests == {trial}
         best = max((sign * s[2] for s in left if s[2] is not None and math.isfinite(s[2])), default=-math.inf)
         if needed and value is not None and math.isfinite(value) and sign * value > best:
             raise Broken("checkpoints_that_are_needed_stay", f"{path} is the best of trial {trial}")
@@ -422,9 +439,11 @@ class Witness:
         books = self.books
         if books.ending is None or books.ending.end not in ("trials", "exhausted", "nothing_left"):
             return
-        for trial, wish in books.wish.items():
-            if trial not in books.ended and wish.act is Act.RUN:
-                raise Broken("nobody_is_forgotten", f"trial {trial} was to run and never did: {wish}")
+        for trial in books.owed - set(books.ended):
+            raise Broken("nobody_is_forgotten", f"trial {trial} was to run and never did: {books.wish[trial]}")
+        left = [trial for trial in books.curves if trial not in books.ended]
+        if left and self.case.spec.policy.name not in PAUSING:
+            raise Broken("nobody_is_forgotten", f"trials {left} were left where they stood")
         if any(not n for t, n in books.attempts.items() if t not in books.ended):
             raise Broken("nobody_is_forgotten", "a trial never had its turn")
 

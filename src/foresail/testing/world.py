@@ -60,10 +60,11 @@ class Nature:
     declares: bool
     every: int
 
-    def value(self, step: int) -> float:
+    def value(self, step: int, attempt: int) -> float:
+        """Attempts differ a little, as kernels that are not deterministic make them."""
         if step == self.diverges_at:
             return math.nan if step % 2 else math.inf
-        return self.final * (1.0 - math.exp(-step / self.tau)) + 0.01 * math.sin(7.0 * step + self.final)
+        return self.final * (1.0 - math.exp(-step / self.tau)) + 0.01 * math.sin(7.0 * step + attempt)
 
 
 @dataclass(slots=True)
@@ -92,6 +93,8 @@ class World:
         seed: of all that happens.
         metric: the goal's.
         temper: how bad it is.
+
+    `files`: checkpoints on disk, with their steps. `crowded`, `misled`: what must not happen to a worker and did.
     """
 
     seed: int
@@ -100,7 +103,8 @@ class World:
     t: float = 0.0
     files: dict[str, int] = field(default_factory=dict)
     workers: dict[AttemptId, Worker] = field(default_factory=dict)
-    crowding: list[str] = field(default_factory=list)
+    crowded: str = ""
+    misled: str = ""
     _since_s: float = 0.0
     _offset_s: float = 0.0
     _queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
@@ -216,9 +220,9 @@ class World:
             return
         for other in self.workers.values():
             if other.alive and set(other.launch.cores) & set(launch.cores):
-                self.crowding.append(f"{launch.attempt} launched on {launch.cores} beside {other.launch.attempt}")
+                self.crowded = f"{launch.attempt} was launched on {launch.cores} beside {other.launch.attempt}"
         if launch.checkpoint and self.files.get(launch.checkpoint) != launch.resume_step:
-            self.crowding.append(f"{launch.attempt} resumes from {launch.checkpoint}, which is not there")
+            self.misled = f"{launch.attempt} resumes at {launch.resume_step} from {launch.checkpoint!r}, not there"
         nature = self.nature_of(launch.trial)
         worker = self.workers[launch.attempt] = Worker(
             launch,
@@ -284,7 +288,7 @@ class World:
         step, nature = worker.step, worker.nature
         metrics = {"other": float(step)}
         if step % nature.every == 0 or step == nature.steps:
-            metrics[self.metric] = nature.value(step)
+            metrics[self.metric] = nature.value(step, worker.launch.number)
         point = ev.PointReported(
             at_s=0.0, attempt=worker.launch.attempt, step=step, metrics=metrics, seconds=nature.step_s
         )

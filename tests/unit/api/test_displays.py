@@ -163,10 +163,10 @@ def test_the_picture_of_a_running_study() -> None:
         " best   accuracy = 0.5 by trial 0 at step 1 (0.4 to go)",
         " time   2 min of 10 min, 8 min left; core time 4 min; 2 trials, 2 points",
         "",
-        " trial   step   last   best   chance   class           configuration",
-        " ───────────────────────────────────────────────────────────────────",
-        "     0   1/10    0.5    0.5     0.50   promising       lr=0.1",
-        "     1   1/10   0.25   0.25     0.50   opportunistic   lr=0.1",
+        " trial        step        last        best   chance   class           configuration",
+        " ──────────────────────────────────────────────────────────────────────────────────",
+        "     0        1/10         0.5         0.5     0.50   promising       lr=0.1",
+        "     1        1/10        0.25        0.25     0.50   opportunistic   lr=0.1",
         "",
         " 2 running",
         " 1 promising, 1 opportunistic",
@@ -204,6 +204,18 @@ def test_a_failure_stays_on_the_terminal() -> None:
     feed.end(0, Status.FAILED, "ValueError: no such file")
     screen.close()
     assert "trial 0 failed at step 0: ValueError: no such file [lr=0.1]" in stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["lines", "screen"])
+def test_a_study_that_has_ended_is_told_so(kind: str) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+    watcher = Screen(console) if kind == "screen" else Lines(lambda text: print(text, file=stream))
+    feed = Feed(lambda view, events: None)
+    feed.tell(ev.StudyEnded(at_s=7.5, end="deadline", why="10 min have passed"))
+    watcher(feed.view, ())
+    watcher.close()
+    assert stream.getvalue().strip().endswith("study 'digits' has ended (deadline): 10 min have passed")
 
 
 def test_labels_of_markup_are_text() -> None:

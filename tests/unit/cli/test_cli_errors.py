@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,74 @@ def test_every_command_has_its_help_and_json(foresail) -> None:
             told = foresail(name, "--help")
             assert told.code == 0
             assert "--json" in told.out
+
+
+def test_a_storage_of_a_newer_version(foresail, storage: Path) -> None:
+    with closing(sqlite3.connect(storage)) as log:
+        log.execute("PRAGMA user_version = 99")
+    for command in ("status", "best", "resume"):
+        called = foresail(command, storage)
+        assert called.code == Exit.CALLER
+        assert "schema 99" in called.err
+        assert "newer Foresail" in called.err
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    file = tmp_path / "study.toml"
+    file.write_text(
+        """
+[study]
+command = ["true"]
+[goal]
+maximize = "accuracy"
+trials = 2
+[space]
+lr = {type = "float", low = 0.1, high = 1.0}
+"""
+    )
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--policy", "pup"], "did you mean 'pop'?"),
+        (["--search", "sobool"], "did you mean 'sobol'?"),
+        (["--workers", "0"], "study.workers = 0"),
+        (["--seed", "-1"], "study.seed = -1"),
+        (["--within", "soon"], "is no duration"),
+        (["--trials", "0"], "trials 0"),
+        (["--target", "nan"], "target nan"),
+        (["--cores-per-trial", "4096"], "offers"),
+        (["--storage", "nowhere/../study.toml"], "study.toml"),
+        (["--max-steps", "many"], "many"),
+        (["--polcy", "pop"], "--policy"),
+    ],
+)
+def test_bad_options_of_run(foresail, study: Path, monkeypatch, options: list[str], says: str) -> None:
+    monkeypatch.chdir(study.parent)
+    text = study.read_text()
+    called = foresail("run", study, *options)
+    assert called.code == Exit.CALLER
+    assert called.out == ""
+    assert says in called.err
+    assert "Traceback" not in called.err
+    assert study.read_text() == text
+
+
+def test_another_study_in_the_storage_is_not_touched(foresail, study: Path, storage: Path) -> None:
+    before = storage.read_bytes()
+    called = foresail("run", study, "--storage", storage)
+    assert called.code == Exit.CALLER
+    assert "holds another study" in called.err
+    assert "foresail resume" in called.err
+    assert storage.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_metric_that_is_never_reported(foresail, study: Path) -> None:
+    called = foresail("run", study)
+    assert called.code in (Exit.UNREACHED, Exit.FAILING)
+    assert "ended without a single report of 'accuracy'" in called.out
+    assert "no result" in called.out

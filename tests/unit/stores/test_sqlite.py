@@ -78,10 +78,13 @@ FORK = """
 import os, sys
 from foresail.stores.sqlite import SqliteStore
 store = SqliteStore.open(sys.argv[1])
+ready, tell = os.pipe()
 if os.fork() == 0:
     os.close(1)
+    os.write(tell, b"x")
     sys.stdin.readline()
     os._exit(0)
+os.read(ready, 1)
 print("forked", flush=True)
 os.kill(os.getpid(), 9)
 """
