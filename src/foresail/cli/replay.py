@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from foresail.errors import CallerError, ForesailError
+from foresail.cli.exits import Exit
 from foresail.replay.compare import Batch, batches, compare
 from foresail.replay.contenders import contenders
 from foresail.replay.record import Record
@@ -46,11 +46,11 @@ def command(
     charge_deciding: bool,
     processes: int,
     json_file: Path | None,
-) -> None:
+) -> Exit:
     """Play recorded TRACES under several policies and compare them.
 
     A trace is a folder with trace.json, a study of Foresail, or an Optuna storage (journal or SQLite). Ratios are
-    against random, which is added where it is not named. Exit code 2: a trace or an option is wrong.
+    against random, which is added where it is not named.
     """
     setting = Setting(
         workers=workers,
@@ -60,18 +60,13 @@ def command(
         restart_s=restart,
         charge_deciding=charge_deciding,
     )
-    try:
-        work = _work(traces, policy, search, seeds, setting)
-        records = _compare(work, processes)
-    except CallerError as error:
-        raise click.UsageError(str(error)) from None
-    except ForesailError as error:
-        raise click.ClickException(str(error)) from None
+    records = _compare(_work(traces, policy, search, seeds, setting), processes)
     if json_file is not None:
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
         targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
         Console().print(report(records, reference=REFERENCE, targets=targets))
+    return Exit.DONE
 
 
 def _work(traces: tuple[Path, ...], policy: str, search: str, seeds: int, setting: Setting) -> list[Batch]:

@@ -44,12 +44,12 @@ SENTENCES: dict[Rule, str] = {
     Rule.RUNG_PROMOTED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on",
     Rule.RUNG_PAUSED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on now",
     Rule.RUNG_STOPPED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; not in the best {keep:.0f}",
-    Rule.RUNG_FILLING: "at the rung of step {rung_step:.0f}, which {arrived:.0f} of {of:.0f} have reached; it waits for "
-    "the rest",
+    Rule.RUNG_FILLING: "at the rung of step {rung_step:.0f}, which {arrived:.0f} of {of:.0f} have reached; it "
+    "waits for the rest",
     Rule.BANDIT_BEHIND: "best {value:.6g} at step {step:.0f} is behind the study's best {best:.6g} by more than "
     "{slack:.0%} of itself",
-    Rule.IMPROVES_FASTEST: "expected improvement {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
-    Rule.IMPROVES_SLOWER: "expected improvement {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
+    Rule.IMPROVES_FASTEST: "expected gain {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
+    Rule.IMPROVES_SLOWER: "expected gain {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
     Rule.ORACLE_KNOWS: "knows that the trial gets to {value:.6g} in {left_s:.3g} s",
     Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
     "expected time to the target {ert_s:.3g} s",

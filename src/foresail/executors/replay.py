@@ -58,15 +58,19 @@ class Hardships:
     speedup: Callable[[int], float] | None = None
     seed: int = 0
 
+    @property
+    def _is_plain(self) -> bool:
+        numbers = isinstance(self.start_s, int | float) and isinstance(self.restart_s, int | float)
+        return numbers and not (self.straggler_frac or self.failures_per_hour)
+
     def draw(self, launch: Launch) -> Fate:
         """What will happen to an attempt."""
         faster = self.speedup(len(launch.cores)) if self.speedup is not None else 1.0
-        if not (self.straggler_frac or self.failures_per_hour) and isinstance(self.start_s, int | float):
-            delay_s = self.start_s + (_one_of(self.restart_s, None) if launch.number > 1 else 0.0)
+        if self._is_plain:
+            delay_s = self.start_s + (self.restart_s if launch.number > 1 else 0.0)  # type: ignore[operator]
             return Fate(delay_s, 1.0 / faster, math.inf)
         rng = Random(f"{self.seed}/{launch.attempt}")
-        delay_s = _one_of(self.start_s, rng)
-        restart_s = _one_of(self.restart_s, rng)
+        delay_s, restart_s = _one_of(self.start_s, rng), _one_of(self.restart_s, rng)
         slow = self.straggler_factor if rng.random() < self.straggler_frac else 1.0
         fails_s = rng.expovariate(self.failures_per_hour / 3600.0) if self.failures_per_hour else math.inf
         return Fate(delay_s + (restart_s if launch.number > 1 else 0.0), slow / faster, fails_s)
@@ -81,10 +85,8 @@ class Fate:
     fails_s: float
 
 
-def _one_of(seconds: float | Sequence[float], rng: Random | None) -> float:
-    if isinstance(seconds, int | float):
-        return float(seconds)
-    return float((rng or Random(0)).choice(seconds))
+def _one_of(seconds: float | Sequence[float], rng: Random) -> float:
+    return float(seconds) if isinstance(seconds, int | float) else float(rng.choice(seconds))
 
 
 class VirtualClock:
@@ -267,6 +269,8 @@ class ReplayExecutor:
     def _finish(self, playing: Playing, outcome: Outcome) -> list[ev.Fact]:
         attempt = playing.launch.attempt
         del self._playing[attempt]
+        if outcome in (Outcome.COMPLETED, Outcome.KILLED):
+            self._recordings.pop(playing.launch.trial, None)
         facts: list[ev.Fact] = []
         if outcome is Outcome.YIELDED and playing.at and playing.recording.steps[playing.at - 1] > playing.kept_step:
             facts.append(self._save(playing))

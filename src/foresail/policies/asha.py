@@ -82,8 +82,8 @@ class Asha:
         if not admit:
             return Plan(tuple(verdicts))
         free = slots - sum(v.act is Act.RUN for v in verdicts)
-        for trial in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
-            verdicts.append(self._climb(index, view, view.trials[trial]))
+        for waits in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
+            verdicts.append(self._climb(index, view, view.trials[waits]))
             free -= 1
         return Plan(tuple(verdicts), open=max(0, free))
 

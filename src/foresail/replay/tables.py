@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from rich.console import Group
 from rich.table import Table
@@ -53,8 +54,7 @@ def _regret(policies: Mapping[str, Sequence[Record]]) -> Table:
     for moment in MOMENTS:
         table.add_column(f"at {moment:.0%} of the budget", justify="right")
     for policy, records in policies.items():
-        mean = lambda at, of=records: sum(regret_at(r, at) for r in of) / len(of)
-        table.add_row(policy, *(f"{mean(moment):.3f}" for moment in MOMENTS))
+        table.add_row(policy, *(f"{fmean(regret_at(r, moment) for r in records):.3f}" for moment in MOMENTS))
     return table
 
 

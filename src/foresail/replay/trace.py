@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from foresail.core.goal import Mode
+from foresail.core.spec import StudySpec
 from foresail.core.words import Config
 from foresail.executors.replay import Recording
 from foresail.space import Space
@@ -25,7 +26,8 @@ class Trace:
     """Recorded curves.
 
     `configs` and `curves` go together; `numbers`: how the source numbers them. `targets`: by name, the value that a
-    share of the configurations reaches.
+    share of the configurations reaches. `starts_s`, `restarts_s`: measured delays of launches, where there are any;
+    `study`: what was asked for, where Foresail has recorded it.
     """
 
     name: str
@@ -35,7 +37,10 @@ class Trace:
     configs: tuple[Config, ...]
     curves: tuple[Recording, ...]
     targets: Mapping[str, float]
-    numbers: tuple[int, ...] = field(default=())
+    numbers: tuple[int, ...] = ()
+    starts_s: tuple[float, ...] = ()
+    restarts_s: tuple[float, ...] = ()
+    study: StudySpec | None = None
 
     @cached_property
     def row_of(self) -> Mapping[tuple[tuple[str, object], ...], int]:
@@ -77,8 +82,8 @@ def targets_of(values: Iterable[Sequence[float]], mode: Mode) -> dict[str, float
     0.9
     """
     finals = finals_of(values, mode)
-    share = lambda percent: finals[max(0, math.ceil(len(finals) * percent / 100) - 1)]
-    return {"top10pct": share(10), "top1pct": share(1), "best": finals[0]}
+    last = {"top10pct": math.ceil(len(finals) / 10), "top1pct": math.ceil(len(finals) / 100), "best": 1}
+    return {name: finals[max(1, rank) - 1] for name, rank in last.items()}
 
 
 def metric_name(text: str) -> str:

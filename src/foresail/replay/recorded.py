@@ -1,0 +1,115 @@
+"""A study that Foresail has recorded, as a trace: its own curves, in the order of its own proposals.
+
+What was not trained is not known: a trial that was ended early ends there in the replay too, so a policy that would
+have gone on with it sees less than it would have seen. Trials without a single point are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foresail.core import events as ev
+from foresail.core.spec import StudySpec
+from foresail.core.words import AttemptId, Config, TrialId
+from foresail.errors import CallerError
+from foresail.executors.replay import Recording
+from foresail.replay.columns import REPEAT, told_apart
+from foresail.replay.trace import Trace, targets_of
+from foresail.space import Int, Space
+
+
+@dataclass(slots=True)
+class Curve:
+    """What one trial did. Seconds are of the wall clock, from one report to the next, over all attempts."""
+
+    config: Config
+    steps: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    max_steps: int | None = None
+
+
+@dataclass(slots=True)
+class _Life:
+    """An attempt: when it was granted, when it last reported."""
+
+    trial: TrialId
+    number: int
+    granted_s: float
+    reported_s: float | None = None
+
+
+@dataclass
+class Reading:
+    """What is gathered from a log. `starts_s`, `restarts_s`: from a grant to the first step of the attempt."""
+
+    spec: StudySpec | None = None
+    curves: list[Curve] = field(default_factory=list)
+    lives: dict[AttemptId, _Life] = field(default_factory=dict)
+    starts_s: list[float] = field(default_factory=list)
+    restarts_s: list[float] = field(default_factory=list)
+    workers: int = 0
+
+    def take(self, event: ev.Event) -> None:
+        match event:
+            case ev.StudyCreated(spec=spec):
+                self.spec = spec
+            case ev.TrialProposed(config=config):
+                self.curves.append(Curve(config))
+            case ev.AttemptGranted(attempt=attempt, trial=trial, number=number, at_s=at_s):
+                self.lives[attempt] = _Life(trial, number, at_s)
+                self.workers = max(self.workers, len(self.lives))
+            case ev.HorizonDeclared(attempt=attempt, max_steps=steps) if attempt in self.lives:
+                self.curves[self.lives[attempt].trial].max_steps = steps
+            case ev.PointReported() if event.attempt in self.lives:
+                self._point(event, self.lives[event.attempt])
+            case ev.AttemptEnded(attempt=attempt):
+                self.lives.pop(attempt, None)
+
+    def _point(self, event: ev.PointReported, life: _Life) -> None:
+        assert self.spec is not None
+        if life.reported_s is None:
+            delay_s = max(0.0, event.at_s - life.granted_s - event.seconds)
+            (self.starts_s if life.number == 1 else self.restarts_s).append(delay_s)
+        spent_s = event.seconds if life.reported_s is None else event.at_s - life.reported_s
+        life.reported_s = event.at_s
+        value, curve = event.metrics.get(self.spec.goal.metric), self.curves[life.trial]
+        if value is None or (curve.steps and event.step <= curve.steps[-1]):
+            return
+        curve.steps.append(event.step)
+        curve.values.append(value)
+        curve.seconds.append((curve.seconds[-1] if curve.seconds else 0.0) + spent_s)
+
+
+def read_events(events: Iterable[ev.Event], *, where: Path | str) -> Trace:
+    """The trace of a log.
+
+    Raises:
+        CallerError: the log tells of no study, or of no point.
+    """
+    reading = Reading()
+    for event in events:
+        reading.take(event)
+    spec, curves = reading.spec, [curve for curve in reading.curves if curve.steps]
+    if spec is None or not curves:
+        raise CallerError(f"{where}: no trial has reported a point", do="replay a study that has trained something")
+    configs = told_apart(curve.config for curve in curves)
+    return Trace(
+        name=spec.name,
+        metric=spec.goal.metric,
+        mode=spec.goal.mode,
+        space=_space(Space.from_dict(spec.space), configs),
+        configs=configs,
+        curves=tuple(Recording(c.steps, c.values, c.seconds, c.max_steps or spec.max_steps) for c in curves),
+        targets=targets_of((curve.values for curve in curves), spec.goal.mode),
+        starts_s=tuple(reading.starts_s),
+        restarts_s=tuple(reading.restarts_s),
+        study=spec,
+    )
+
+
+def _space(space: Space, configs: Sequence[Config]) -> Space:
+    most = max((int(config[REPEAT]) for config in configs if REPEAT in config), default=0)
+    return Space.of({**space.knobs, REPEAT: Int(0, most)}, forbid=space.forbid) if most else space
