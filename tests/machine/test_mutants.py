@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -355,7 +356,7 @@ def rungs_are_not_rebuilt(patch: Patch) -> None:
 
 @mutant("log_verifies", "pop")
 def forecasts_that_are_kept_too_long(patch: Patch) -> None:
-    """Made again for every fourth point only, which is quick; who was not there when they were made decides otherwise."""
+    """Made again for every fourth point only; who was not there when they were made decides otherwise."""
 
     def foresee(self: Any, trials: Sequence[Trial], target: float) -> Any:
         for trial in trials:
@@ -500,3 +501,10 @@ def test_a_deliberate_bug_dies(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_rule_has_caught_one() -> None:
     assert set(names()) == {rule for rule, _, _ in MUTANTS.values()}
+
+
+def test_the_list_of_rules_names_them_all() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "invariants.md").read_text()
+    for name, (rule, policy, _) in MUTANTS.items():
+        assert f"| `{rule}` |" in told
+        assert f"`{name}` ({policy})" in told

@@ -75,6 +75,4 @@ class ByHand:
         return self._feed(ev.CheckpointDeleted(at_s=self._s(), path=path))
 
     def end(self, attempt: str, outcome: Outcome = Outcome.COMPLETED, detail: str = "") -> list[ev.Event]:
-        return self._feed(
-            ev.AttemptEnded(at_s=self._s(), attempt=AttemptId(attempt), outcome=outcome, detail=detail)
-        )
+        return self._feed(ev.AttemptEnded(at_s=self._s(), attempt=AttemptId(attempt), outcome=outcome, detail=detail))

@@ -16,7 +16,10 @@ from foresail.policies.potential import Potential
 from foresail.testing.byhand import METRIC, ByHand
 from foresail.testing.foresight import PlainForesight
 
-EXAMPLE = [.95, .90, .82, .70, .66, .55, .50, .42, .33, .30, .28, .20, .15, .12, .08, .06, .05, .03, .02, .01]  # fmt: skip
+EXAMPLE = [
+    *(0.95, 0.90, 0.82, 0.70, 0.66, 0.55, 0.50, 0.42, 0.33, 0.30),
+    *(0.28, 0.20, 0.15, 0.12, 0.08, 0.06, 0.05, 0.03, 0.02, 0.01),
+]
 
 
 def test_the_threshold_of_the_worked_example() -> None:
