@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from foresail.cli.exits import Exit
+from foresail.cli.output import width
 from foresail.replay.compare import Batch, batches, compare
 from foresail.replay.contenders import contenders
 from foresail.replay.record import Record
@@ -65,7 +66,7 @@ def command(
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
         targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
-        Console().print(report(records, reference=REFERENCE, targets=targets))
+        Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
     return Exit.DONE
 
 
