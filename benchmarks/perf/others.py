@@ -1,13 +1,14 @@
-"""Data-parallel jobs without features, large sharded jobs, memory, pairs on one device, and the time it takes."""
+"""Data-parallel jobs without features, large sharded jobs, memory, pairs on one device, and the time it
+takes."""
 
 from __future__ import annotations
 
 import time
 
 import numpy as np
-
 from benchmarks.perf.scoring import Score, Trials, history, measured, percent, summary
 from benchmarks.perf.tables import Runs, Table, number
+
 from foresail.perf.choice import most_telling
 from foresail.perf.fitting import fit, predict
 from foresail.perf.intervals import calibrate, excess
@@ -99,7 +100,7 @@ def memory(runs: Runs) -> list[Score]:
     return [_memory_score(runs, known, out, bounds, usable)]
 
 
-def _memory_model(runs: Runs, known: np.ndarray, out: np.ndarray, without: list[str]):  # noqa: ANN202
+def _memory_model(runs: Runs, known: np.ndarray, out: np.ndarray, without: list[str]):
     fine = np.flatnonzero((known | out) & ~np.isin(runs.job, without))
     values = np.where(out, runs.rows.memory_bytes, runs.memory_gib * 2**30)[fine]
     return fit(MEMORY, runs.rows.take(fine), values, at_least=out[fine], noise_sd=0.03)
@@ -113,9 +114,7 @@ def _memory_scores(runs: Runs, known: np.ndarray, out: np.ndarray, without: list
     return excess(prediction, runs.memory_gib[own] * 2**30)
 
 
-def _memory_score(
-    runs: Runs, known: np.ndarray, out: np.ndarray, bounds: np.ndarray, usable: np.ndarray
-) -> Score:
+def _memory_score(runs: Runs, known: np.ndarray, out: np.ndarray, bounds: np.ndarray, usable: np.ndarray) -> Score:
     true = runs.memory_gib[known] * 2**30
     over = bounds[known] / true - 1
     figures = {
@@ -140,9 +139,7 @@ def _memory_score(
 def pairs(table: Table, *, seed: int = 0, draws: int = 4) -> list[Score]:
     """Slowdowns of pairs from a random 30 % of them; placeholders (equal to alone) left out."""
     usable = [
-        e
-        for e in table.rows
-        if np.isfinite(number(e, "step_seconds")) and number(e, "equals_alone", default=0) == 0
+        e for e in table.rows if np.isfinite(number(e, "step_seconds")) and number(e, "equals_alone", default=0) == 0
     ]
     found = []
     rng = np.random.default_rng(seed)
@@ -169,7 +166,11 @@ def _both_ways(entries: list[dict[str, str]]) -> tuple[list[Pair], np.ndarray]:
     made, slow = [], []
     for e in entries:
         one, two = (
-            Sharer(e[f"{p}workload"], number(e, f"{p}micro_batch", default=1.0), number(e, f"{p}alone_step_seconds"))
+            Sharer(
+                e[f"{p}workload"],
+                number(e, f"{p}micro_batch", default=1.0),
+                number(e, f"{p}alone_step_seconds"),
+            )
             for p in ("", "other_")
         )
         made.append(Pair(e["device"], one, two))

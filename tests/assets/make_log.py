@@ -29,7 +29,7 @@ SPEC = StudySpec(
         "optimizer": {"type": "choice", "choices": ["sgd", "adam w"]},
         "nesterov": {"type": "flag"},
     },
-    goal=Goal("accuracy", Mode.MAX, target=0.985, within_s=1200.0),
+    goal=Goal("accuracy", "max", target=0.985, within_s=1200.0),
     seed=7,
     policy=Choice("pop", {"poor": 0.05}),
     resources=Resources(workers=2),

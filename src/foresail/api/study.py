@@ -82,7 +82,7 @@ class Study:
         self._train = None if isinstance(train, str) else train
         self.space = space
         name = name or (Path(storage).stem if storage else _name_of(train, command))
-        self.storage = Path(storage) if storage else Path(f"{_file_name(name)}.db")
+        self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
             name=name,
             space=space.to_dict(),
@@ -182,7 +182,8 @@ def _name_of(train: Train | str | None, command: Sequence[str]) -> str:
     return scripts[0] if scripts else Path(command[0]).stem
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """A name as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "study"
 
 

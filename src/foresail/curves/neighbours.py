@@ -10,7 +10,7 @@ Letters: C trials, N sites, K knobs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def _kernel(a: Floats, b: Floats) -> Floats:
     if a.shape[1] == 0:
         return np.ones((len(a), len(b)))
     square = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * (a @ b.T)
-    return cast(Floats, np.exp(-0.5 * np.maximum(square, 0.0)))
+    return np.exp(-0.5 * np.maximum(square, 0.0))
 
 
 def _maximise(x: Floats, m: Floats, v: Floats, base: float) -> tuple[Floats, float, float, float]:

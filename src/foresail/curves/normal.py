@@ -5,7 +5,7 @@ Shapes are free: each function works element by element and keeps the floating t
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,13 +32,13 @@ def ndtr(x: ArrayLike) -> Floats:
         tail *= t
     tail *= np.exp(-0.5 * size * size)
     tail *= _INV_SQRT_2PI
-    return cast(Floats, np.where(x > 0, 1.0 - tail, tail))
+    return np.where(x > 0, 1.0 - tail, tail)
 
 
 def density(x: ArrayLike) -> Floats:
     """Density of the standard normal at `x`."""
     x = _floats(x)
-    return cast(Floats, np.exp(-0.5 * x * x) * _INV_SQRT_2PI)
+    return np.exp(-0.5 * x * x) * _INV_SQRT_2PI
 
 
 def ndtri(p: ArrayLike) -> Floats:
@@ -54,7 +54,7 @@ def ndtri(p: ArrayLike) -> Floats:
     x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     for _ in range(2):
         x += np.log(np.maximum(_upper_tail(x), 1e-300) / small) * _mills(x)
-    return cast(Floats, np.where(p < 0.5, -x, x))
+    return np.where(p < 0.5, -x, x)
 
 
 def _upper_tail(x: Floats) -> Floats:
@@ -76,11 +76,11 @@ def _upper_tail(x: Floats) -> Floats:
     for coefficient in powers[::-1]:
         poly = poly * t + coefficient
     upper = 0.5 * t * np.exp(-z * z + poly)
-    return cast(Floats, np.where(x >= 0, upper, 1.0 - upper))
+    return np.where(x >= 0, upper, 1.0 - upper)
 
 
 def _mills(x: Floats) -> Floats:
-    return cast(Floats, _upper_tail(x) / density(x))
+    return _upper_tail(x) / density(x)
 
 
 def _floats(x: ArrayLike) -> Floats:

@@ -269,6 +269,8 @@ class ReplayExecutor:
     def _finish(self, playing: Playing, outcome: Outcome) -> list[ev.Fact]:
         attempt = playing.launch.attempt
         del self._playing[attempt]
+        if outcome in (Outcome.COMPLETED, Outcome.KILLED):
+            self._recordings.pop(playing.launch.trial, None)
         facts: list[ev.Fact] = []
         if outcome is Outcome.YIELDED and playing.at and playing.recording.steps[playing.at - 1] > playing.kept_step:
             facts.append(self._save(playing))

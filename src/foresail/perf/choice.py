@@ -1,8 +1,8 @@
 """Find a near-best system configuration with a handful of measured steps, most of which count as training.
 
-Enumerate what is feasible, predict all, run the one that is predicted to be best, learn from it, look again; stop
-when a further probe is expected to save less than it costs. Only configurations with the same global batch and
-precision compete, so the learning curve stays the same curve.
+Enumerate what is feasible, predict all, run the one that is predicted to be best, learn from it, look
+again; stop when a further probe is expected to save less than it costs. Only configurations with the same
+global batch and precision compete, so the learning curve stays the same curve.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from foresail.perf.words import Job, Precision, Recompute, Sharding, SystemConfi
 class Probe(NamedTuple):
     """Which configuration to run next, and the numbers behind it.
 
-    `index` is None when no probe is worth its cost. `gain_s` is what the probe is expected to save over the
+    `run` is None when no probe is worth its cost. `gain_s` is what the probe is expected to save over the
     remaining steps, `cost_s` what it costs.
     """
 
-    index: int | None
+    run: int | None
     gain_s: float
     cost_s: float
 
@@ -114,7 +114,7 @@ def feasible(
     """
     if global_batch < 1:
         raise CallerError(f"a global batch of {global_batch}", allowed="1 or more")
-    found = []
+    found: list[SystemConfiguration] = []
     for tp, pp, dp in _degrees(job, cluster, all_devices=all_devices):
         if global_batch % dp:
             continue

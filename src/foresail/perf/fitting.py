@@ -2,12 +2,13 @@
 
 Every run has log-parameters of its own, which are jointly normal over runs (`residual.py`): what all share,
 what a device adds, what a job adds, and residuals. `fit` finds the most probable ones given the logarithms of
-the measurements, by Gauss-Newton steps in the space of runs: take the law as linear, solve the normal equations
-of N runs, move. At the end that linear model is Laplace's approximation, which `predict` conditions on. Noise is
-Student-t: a run that the others contradict loses weight. What the data cannot identify stays at the prior.
+the measurements, by Gauss-Newton steps in the space of runs: take the law as linear, solve the normal
+equations of N runs, move. At the end that linear model is Laplace's approximation, which `predict`
+conditions on. Noise is Student-t: a run that the others contradict loses weight. What the data cannot
+identify stays at the prior.
 
-A measurement may be censored: the value was at least that (a device ran out of memory). Then the value that is
-expected above the bound stands in for it (expectation maximisation, Tobin 1958).
+A measurement may be censored: the value was at least that (a device ran out of memory). Then the value that
+is expected above the bound stands in for it (expectation maximisation, Tobin 1958).
 
 A history (`prior=`) is the fit of other jobs. It stays linear where it was fitted, so that a new job's few
 measurements cost little. Shapes: N runs, P parameters.
@@ -114,8 +115,8 @@ def fit(
 ) -> Fit:
     """Learn from N measurements, on top of what other jobs taught.
 
-    `noise_sd` is the relative error of one (default: the history's, which learned it); `at_least` marks those of
-    which only a lower bound is known.
+    `noise_sd` is the relative error of one (default: the history's, which learned it); `at_least` marks
+    those of which only a lower bound is known.
 
     Raises:
         CallerError: see `checked`.
@@ -255,7 +256,8 @@ _WIDE = 2.0
 
 
 def _above(expected: Floats, bound: Floats) -> Floats:
-    """[N] the mean of a normal around what is expected, given that it lies above a bound (inverse Mills ratio)."""
+    """[N] the mean of a normal around what is expected, given that it lies above a bound (inverse Mills
+    ratio)."""
     from scipy.special import log_ndtr
 
     z = (bound - expected) / _CENSORED_SD

@@ -1,7 +1,7 @@
 """The parameters of the step-time law and their prior, and what its formula leaves over.
 
-Medians are our reading of the efficiencies that published tables reach (P100 to H100, 2019 to 2024). Deviations
-were chosen by how well jobs left out were foreseen (`benchmarks/perf`), on public tables.
+Medians are our reading of the efficiencies that published tables reach (P100 to H100, 2019 to 2024).
+Deviations were chosen by how well jobs left out were foreseen (`benchmarks/perf`), on public tables.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ STEP_TIME_PARAMETERS = (
     Parameter("sync_latency_step", "s", 1e-4, 1.0, 0.5, 0.5, 1.5, "the same, for each further member"),
     Parameter("sync_link_eff", "fraction", 0.5, 0.6, 0.4, 0.0, 0.0, "of the link inside a machine"),
     Parameter("sync_network_eff", "fraction", 0.75, 0.8, 0.4, 0.0, 0.0, "of the network between machines"),
-    Parameter("overlap", "power", 0.4, 0.7, 0.3, 0.3, 0.7, "g - 1: 0 adds the exchange to work, large hides it"),
-    Parameter("prefetch", "power", 2.5, 0.5, 0.3, 0.2, 0.5, "the same under full sharding, which gathers ahead"),
+    Parameter(
+        "overlap", "power", 0.4, 0.7, 0.3, 0.3, 0.7, "g - 1: 0 adds the exchange to work, large hides it"
+    ),
+    Parameter(
+        "prefetch", "power", 2.5, 0.5, 0.3, 0.2, 0.5, "the same under full sharding, which gathers ahead"
+    ),
     Parameter("boundary", "s", 5e-5, 1.5, 0.3, 0.0, 0.0, "to hand a micro-batch to the next stage"),
     Parameter("optimizer", "bytes", 22.0, 1.0, 0.3, 0.0, 0.0, "moved for each parameter in an update"),
     Parameter("fixed", "s", 2e-3, 1.5, 0.3, 0.3, 0.7, "of a step, whatever it does"),
@@ -35,6 +39,7 @@ STEP_TIME_PARAMETERS = (
     Parameter("memory_wall", "threads", 8.0, 1.0, 0.7, 0.4, 0.6, "that saturate the memory of a socket"),
     Parameter("sibling", "core", 0.2, 0.6, 0.3, 0.2, 0.3, "gained from a hyperthread on a busy core"),
     Parameter("thread_sync", "s", 2e-6, 1.0, 0.5, 0.3, 0.3, "to join threads after one operation"),
+    Parameter("loading", "ratio", 1.0, 0.0, 0.0, 0.2, 2.5, "a sample's loading to the count of the features"),
     Parameter("compute_scale", "ratio", 1.0, 0.0, 0.0, 0.12, 3.0, "work to the count of the features"),
     Parameter("kernel_scale", "ratio", 1.0, 0.0, 0.0, 0.2, 2.0, "operations to the count of the features"),
     Parameter("sync_scale", "ratio", 1.0, 0.0, 0.0, 0.2, 2.5, "exchange to the count of the features"),
@@ -56,7 +61,15 @@ STEP_TIME_RESIDUALS = (
     Residual("sync_scale", 0.2, 0.0, 0.15, 0.0, True, {"dp": 1.5, "nodes": 2.0, "stage": 2.0}),
     Residual("compute_scale", 0.0, 0.0, 0.0, 0.25, False, {"micro_batch": 1.2}),
     Residual("sync_scale", 0.0, 0.4, 0.0, 1.0, True, {"dp": 1.5, "nodes": 2.0}),
-    Residual("total_scale", 0.0, 0.0, 0.0, 0.08, True, {"micro_batch": 4.0, "dp": 4.0, "nodes": 3.0}),
+    Residual(
+        "total_scale",
+        0.0,
+        0.0,
+        0.0,
+        0.08,
+        True,
+        {"micro_batch": 4.0, "dp": 4.0, "nodes": 3.0, "threads": 3.0},
+    ),
     Residual(
         "total_scale",
         0.04,

@@ -19,7 +19,8 @@ class Settled(NamedTuple):
     """One figure for many steps.
 
     `noise_sd` is the relative error of `seconds`; `dropped` leading steps were warm-up (compilation, caches);
-    `is_drifting` says that the last third is slower or faster than the one before by more than noise explains.
+    `is_drifting` says that the last third is slower or faster than the one before by more than noise
+    explains.
     """
 
     seconds: float

@@ -139,6 +139,7 @@ class Halving:
                 return self._reported(index, view, view.trial_of(attempt))
             case ev.TrialProposed(trial=trial):
                 index.give(trial)
+                index.closed |= view.spec.goal.trials == len(view.trials)  # no more will come
             case ev.SearchExhausted():
                 index.closed = True
                 return any(bracket.close(closed=True) for bracket in list(index.at_work()))

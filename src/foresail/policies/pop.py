@@ -18,15 +18,17 @@ Without a target, p is the chance to beat the best value seen so far.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Attempt, Trial, View
-from foresail.core.words import Act, Label, TrialId
+from foresail.core.words import Act, Label, TrialId, trial_of
 from foresail.policies.horizon import horizon_of
 from foresail.policies.policy import Rng
 from foresail.policies.potential import Foresight, Potential
@@ -47,6 +49,8 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
+MOST_WAITING = 64
+"""So many suspended trials are looked at anew in each decision."""
 PRIOR_CLAIMS = 1.0
 """Claims that must have failed before chances are believed half."""
 
@@ -57,18 +61,32 @@ class Turns:
 
     `said`: of trials that may go on, the sum and the number of the chances that decisions were made on. `claimed`: of
     trials that are over without having reached the target, the sum of their mean chances. Were the forecasts
-    calibrated, about that many of them would have reached it.
+    calibrated, about that many of them would have reached it. `line`: suspended trials as (-chance, trial), by the
+    chance that the last decision on them was made on; `place`: that of each.
     """
 
     potential: Potential
     ended: int = 0
     said: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
     claimed: float = 0.0
+    line: list[tuple[float, TrialId]] = field(default_factory=list)
+    place: dict[TrialId, float] = field(default_factory=dict)
 
     def hear(self, verdict: Verdict) -> None:
         if "foreseen" in verdict.reason.numbers:
             total, count = self.said.get(verdict.trial, (0.0, 0))
             self.said[verdict.trial] = (total + verdict.reason.numbers["foreseen"], count + 1)
+
+    def queue(self, trial: Trial) -> None:
+        """The trial is suspended."""
+        numbers = trial.verdict.reason.numbers if trial.verdict else {}
+        self.place[trial.id] = -numbers.get("p", 1.0)
+        insort(self.line, (self.place[trial.id], trial.id))
+
+    def leave(self, trial: TrialId) -> None:
+        """It is suspended no more."""
+        if trial in self.place:
+            del self.line[bisect_left(self.line, (self.place.pop(trial), trial))]
 
     def close(self, trial: TrialId) -> None:
         self.ended += 1
@@ -122,7 +140,13 @@ class Pop:
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
                     index.hear(verdict)
+            case ev.AttemptEnded(attempt=attempt):
+                if view.trials[trial_of(attempt)].ended is None:
+                    index.queue(view.trials[trial_of(attempt)])
+            case ev.AttemptGranted(trial=trial):
+                index.leave(trial)
             case ev.TrialEnded(trial=trial):
+                index.leave(trial)
                 index.close(trial)
         return False
 
@@ -145,11 +169,13 @@ class Pop:
     # --- who has which chance --------------------------------------------------------------------------------
 
     def _chances(self, index: Turns, view: View) -> list[Chance]:
+        """Of what runs, and of the best that wait: who was last in line stays there unless a place becomes free."""
         target = self._target(view)
         if target is None:
             return []
-        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
-        trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
+        running = (a.trial for a in view.attempts.values())
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        trials = [t for t in map(view.trial, chain(running, waiting)) if t.best_value is not None and t.ended is None]
         seen = index.potential.foresee(trials, target)
         return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
 
@@ -180,8 +206,9 @@ class Pop:
         room = max(0, shared - len(unseen))
         turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
-        new = self._chance_of_new(index, rest)
-        starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
+        new = self._chance_of_new(index, view, rest)
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        starts = [*(t for t in waiting if view.trials[t].best_value is None), *view.waiting]
         while len(turn.given) + turn.new < shared:
             resumed = self._next_in_turn(view, queue, rng) if queue else None
             can_start = bool(starts) or view.can_open
@@ -222,14 +249,16 @@ class Pop:
 
     def _next_in_turn(self, view: View, queue: list[Chance], rng: Rng) -> Chance:
         """The highest chance; at times, who has waited longest."""
-        waited = [t for t in view.suspended if any(c.trial.id == t and not self._is_poor(c) for c in queue)]
+        hopeful = {c.trial.id: c for c in queue if not self._is_poor(c)}
+        waited = [t for t in view.suspended if t in hopeful] if len(hopeful) > 1 else []
         if len(waited) > 1 and rng().random() < 1.0 / self.fair:
-            return next(c for c in queue if c.trial.id == waited[0])
+            return hopeful[waited[0]]
         return max(queue, key=lambda c: (c.p, c.trial.attempt is not None, -c.trial.id))
 
-    def _chance_of_new(self, index: Turns, rest: list[Chance]) -> float:
+    def _chance_of_new(self, index: Turns, view: View, rest: list[Chance]) -> float:
         """What a configuration is worth of which nothing is known: the mean over those that were tried."""
-        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + index.ended + len(rest))
+        tried = index.ended + len(index.line) + len(view.attempts)
+        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + tried)
 
     # --- verdicts --------------------------------------------------------------------------------------------
 

@@ -150,7 +150,7 @@ def _log(moves: int, seed: int) -> list[ev.Event]:
         apply(view, event)
         log.append(event)
 
-    spec = StudySpec("log", {}, Goal("m", rng.choice(get_args(Mode))), max_steps=rng.choice([None, 20]))
+    spec = StudySpec("log", {}, Goal("m", rng.choice(get_args(Mode)), trials=1000), max_steps=rng.choice([None, 20]))
     happen(ev.StudyCreated(at_s=0.0, spec=spec))
     happen(ev.DriverStarted(at_s=0.0, cores=tuple(range(rng.randint(1, 3)))))
     for _ in range(moves):
