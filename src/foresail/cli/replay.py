@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from foresail.cli.exits import Exit
+from foresail.cli.output import say, width
 from foresail.replay.compare import Batch, batches, compare
 from foresail.replay.contenders import contenders
 from foresail.replay.record import Record
@@ -65,7 +66,7 @@ def command(
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
         targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
-        Console().print(report(records, reference=REFERENCE, targets=targets))
+        Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
     return Exit.DONE
 
 
@@ -81,7 +82,13 @@ def _compare(work: list[Batch], processes: int) -> list[Record]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("replays", total=total)
-        return compare(work, processes=processes, done=lambda count: progress.advance(task, count))
+
+        def done(count: int) -> None:
+            progress.advance(task, count)
+            if progress.disable:
+                say(f"{progress.tasks[task].completed:.0f} of {total} replays")
+
+        return compare(work, processes=processes, done=done)
 
 
 def _write(file: Path, records: list[Record]) -> None:

@@ -7,8 +7,10 @@ facts and not prose. A rule that is not in the table cannot be recorded.
 from __future__ import annotations
 
 from enum import StrEnum
+from math import isfinite
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class Rule(StrEnum):
@@ -66,11 +68,31 @@ SENTENCES: dict[Rule, str] = {
 }
 
 
+class Unknown:
+    """A number that is not known, in a sentence."""
+
+    def __format__(self, spec: str) -> str:
+        return "unknown"
+
+
+class Numbers(dict[str, float]):
+    def __missing__(self, name: str) -> Unknown:
+        return Unknown()
+
+
 class Reason(Struct, frozen=True):
-    """A rule and its numbers."""
+    """A rule and its numbers, which are finite: one that is not known is left out.
+
+    A whole number is a float too, so that a reason is the same before it was written and after it was read.
+    """
 
     rule: Rule
     numbers: dict[str, float] = {}
+
+    def __post_init__(self) -> None:
+        if not all(type(number) is float and isfinite(number) for number in self.numbers.values()):
+            finite = {name: float(number) for name, number in self.numbers.items() if isfinite(number)}
+            force_setattr(self, "numbers", finite)
 
     def sentence(self) -> str:
         """What a person reads.
@@ -78,4 +100,4 @@ class Reason(Struct, frozen=True):
         >>> Reason(Rule.FIRST_IN, {"order": 3}).sentence()
         'number 3 in line; first in, first out'
         """
-        return SENTENCES[self.rule].format(**self.numbers)
+        return SENTENCES[self.rule].format_map(Numbers(self.numbers))

@@ -71,4 +71,4 @@ def _kind(path: Path) -> str:
 def _kind_of_database(path: Path) -> str:
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return "optuna" if {"studies", "trials", "trial_values"} <= tables else "foresail" if "events" in tables else ""
+    return "optuna" if {"studies", "trials", "trial_values"} <= tables else "foresail" if "event" in tables else ""

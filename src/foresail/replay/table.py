@@ -37,7 +37,7 @@ def search_of(trace: Trace, name: str, seed: int) -> Search:
         case "grid":
             return _in_order(trace, name, grid_order(trace))
         case _ if name in SEARCHES:
-            return _nearest_to(trace, search_by_name(name))
+            return nearest_to(trace, search_by_name(name))
     raise CallerError(f"no search is called {name!r}", do=nearest(name, (*SEARCHES, RECORDED)))
 
 
@@ -62,7 +62,7 @@ def _in_order(trace: Trace, name: str, order: Sequence[int]) -> Search:
     return Search(name, candidates)  # type: ignore[arg-type]
 
 
-def _nearest_to(trace: Trace, inner: Search) -> Search:
+def nearest_to(trace: Trace, inner: Search) -> Search:
     unit_CK = np.array([trace.space.to_unit(config) for config in trace.configs])
 
     def candidates(ask: Ask) -> Iterator[Config]:
