@@ -10,7 +10,7 @@ from benchmarks.perf.scoring import Score, Trials, history, measured, percent, s
 from benchmarks.perf.tables import Runs, Table, number
 
 from foresail.perf.choice import most_telling
-from foresail.perf.fitting import fit, predict
+from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.intervals import calibrate, excess
 from foresail.perf.memory import MEMORY, USABLE_FRAC, upper_bytes
 from foresail.perf.sharing import Pair, Sharer, fit_sharing, predict_sharing
@@ -36,7 +36,7 @@ def data_parallel(tables: list[Runs], target: Runs, *, seed: int = 0) -> list[Sc
             own = of_name[(target.job[of_name] == job) & (target.device[of_name] == device)]
             if len(own) < _LEAST:
                 continue
-            plan = own[most_telling(STEP_TIME, prior, target.rows.take(own), _PROBES)]
+            plan = own[_planned(prior, target.take(own))]
             for trials, probes in ((planned, plan), (random, rng.choice(own, _PROBES, replace=False))):
                 rest = np.setdiff1d(own, probes)
                 if len(rest) > _TESTED:
@@ -59,6 +59,17 @@ def data_parallel(tables: list[Runs], target: Runs, *, seed: int = 0) -> list[Sc
             )
         )
     return found
+
+
+def _planned(prior: Fit | None, own: Runs) -> np.ndarray:
+    """Two runs that tell most before anything is known of the job, then one after the other."""
+    chosen = list(most_telling(STEP_TIME, prior, own.rows, 2))
+    while len(chosen) < _PROBES:
+        seen = np.array(chosen)
+        model = fit(STEP_TIME, own.rows.take(seen), own.seconds[seen], prior=prior)
+        rest = np.setdiff1d(np.arange(len(own)), seen)
+        chosen.append(rest[most_telling(STEP_TIME, model, own.rows.take(rest), 1)[0]])
+    return np.array(chosen)
 
 
 def sharded(runs: Runs, *, seed: int = 0) -> list[Score]:
