@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 import msgspec
@@ -63,7 +64,7 @@ def profile(
     if as_json:
         click.echo(json.dumps(_plain(found), indent=1))
     else:
-        Console().print(_table(found))
+        Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
     talk.print(_advice(found))
 
 

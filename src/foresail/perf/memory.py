@@ -126,8 +126,8 @@ def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645, failed: Rows |
 
 def needs_as_much(rows: Rows, failed: Rows) -> Bools:
     """[N] whether a run is one that failed, or the same with a larger micro-batch."""
-    same = np.ones((len(rows), len(failed)), bool)
-    for name in ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len"):
-        same = same & (getattr(rows, name)[:, None] == getattr(failed, name)[None])
+    names = ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len")
+    alike = [getattr(rows, name)[:, None] == getattr(failed, name)[None] for name in names]
+    same: Bools = np.all(alike, axis=0)
     found: Bools = (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1)
     return found
