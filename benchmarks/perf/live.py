@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 import numpy as np
 from benchmarks.perf.scoring import Score
 
@@ -168,13 +169,39 @@ def main(seconds: float, rounds: int, jobs: tuple[str, ...], json_file: Path | N
     rng = np.random.default_rng(0)
     tables = [exhaustive(name, seconds=seconds, rounds=rounds, rng=rng) for name in jobs]
     scores = [*scores_of(tables), *sharing(tables, seconds=seconds, rounds=rounds)]
+    _print(scores)
+    if json_file is not None:
+        measured = [
+            {
+                "job": t.name,
+                "systems": msgspec.to_builtins(t.systems),
+                "seconds": t.seconds.tolist(),
+                "spent_s": t.spent_s,
+            }
+            for t in tables
+        ]
+        rows = [dataclasses.asdict(s) for s in scores]
+        json_file.write_text(json.dumps({"rows": rows, "measured": measured}, indent=1), encoding="utf-8")
+
+
+def _print(scores: list[Score]) -> None:
     for score in scores:
         mark = "holds" if score.holds else "MISSES"
         print(f"{mark} {score.point}: goal {score.goal}; reached {score.reached}")
-    if json_file is not None:
-        measured = [{"job": t.name, "seconds": t.seconds.tolist(), "spent_s": t.spent_s} for t in tables]
-        rows = [dataclasses.asdict(s) for s in scores]
-        json_file.write_text(json.dumps({"rows": rows, "measured": measured}, indent=1), encoding="utf-8")
+
+
+def _replayed(file: Path) -> list[Exhaustive]:
+    """The measurements of an earlier run."""
+    kept = json.loads(file.read_text(encoding="utf-8"))["measured"]
+    return [
+        Exhaustive(
+            one["job"],
+            msgspec.convert(one["systems"], tuple[SystemConfiguration, ...]),
+            np.array(one["seconds"]),
+            one["spent_s"],
+        )
+        for one in kept
+    ]
 
 
 if __name__ == "__main__":

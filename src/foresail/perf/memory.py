@@ -129,5 +129,7 @@ def needs_as_much(rows: Rows, failed: Rows) -> Bools:
     names = ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len")
     alike = [getattr(rows, name)[:, None] == getattr(failed, name)[None] for name in names]
     same: Bools = np.all(alike, axis=0)
-    found: Bools = (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1)
+    found: Bools = np.asarray(
+        (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1), dtype=np.bool_
+    )
     return found
