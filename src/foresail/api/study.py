@@ -79,6 +79,7 @@ class Study:
     ) -> None:
         _check_parts(train, command, space, goal)
         _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
         name = name or (Path(storage).stem if storage else _name_of(train, command))
@@ -162,6 +163,14 @@ def _check_numbers(**numbers: int | None) -> None:
     for name, number in numbers.items():
         if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
             raise CallerError(f"{name} = {number!r}", allowed="a whole number from 1")
+
+
+def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise CallerError(f"{name} = {number!r}", allowed="a whole number from 0")
+    if not isinstance(grace_s, int | float) or not 0.0 <= grace_s < float("inf"):
+        raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
 
 
 def _choice(what: str, named: Named) -> Choice:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from foresail.worker.run import Run
 
-EPOCHS = 24
+EPOCHS = 30
 VALIDATION = 2000
 
 

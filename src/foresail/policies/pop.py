@@ -5,9 +5,9 @@ trial, S_desired(p) counts the trials with at least p, S_deserved(p) = S p is th
 confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_deserved).
 
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
-* Opportunistic: the rest share the slots that are left in turns of `turn_steps` steps. A turn goes to who has the
-  highest p, a new configuration counting with the share of trials that have proved good so far; one turn in `fair`
-  goes to who has waited longest.
+* Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
+  the highest chance per second, a new configuration counting with what the study's seconds have yielded so far; one
+  turn in `fair` goes to who has waited longest.
 * Poor, p < `poor`: it gets a turn only if nobody else wants one, and is ended when `poor_after` of its steps have been
   seen. Before that a small p proves little: forecasts from short curves are too sure of their lower tail
   (docs/curves.md), so it is suspended, and comes back if its chance rises.
@@ -116,7 +116,14 @@ class Chance:
     p: float
     foreseen: float
     ert_s: float
+    turn_s: float
     foresight: Foresight
+
+    @property
+    def rate(self) -> float:
+        """Chance per second of going on: either it reaches the target, or a turn later it is seen that it will not."""
+        spent_s = (self.p * self.ert_s if self.p > 0.0 else 0.0) + (1.0 - self.p) * self.turn_s
+        return self.p / spent_s if spent_s > 0.0 else self.p
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class Pop:
 
     poor: float = 0.05
     poor_after: float = 0.4
-    turn_frac: float = 0.1
+    turn_frac: float = 0.05
     turn_steps: int = 1
     fair: int = 5
 
@@ -187,7 +194,8 @@ class Pop:
         step_s = trial.step_s or 0.0
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
         foreseen = foresight.within(steps)
-        return Chance(trial, trust * foreseen, foreseen, step_s * foresight.expected_steps(steps), foresight)
+        ert_s, turn_s = step_s * foresight.expected_steps(steps), step_s * self._turn_steps(trial)
+        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.p < self.poor
@@ -206,13 +214,13 @@ class Pop:
         room = max(0, shared - len(unseen))
         turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
-        new = self._chance_of_new(index, view, rest)
+        new = self._rate_of_new(view, rest)
         waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
         starts = [*(t for t in waiting if view.trials[t].best_value is None), *view.waiting]
         while len(turn.given) + turn.new < shared:
             resumed = self._next_in_turn(view, queue, rng) if queue else None
             can_start = bool(starts) or view.can_open
-            if resumed is not None and (not can_start or (resumed.p >= new and not self._is_poor(resumed))):
+            if resumed is not None and (not can_start or (resumed.rate >= new and not self._is_poor(resumed))):
                 queue.remove(resumed)
                 turn.given[resumed.trial.id] = None
             elif starts:
@@ -253,12 +261,12 @@ class Pop:
         waited = [t for t in view.suspended if t in hopeful] if len(hopeful) > 1 else []
         if len(waited) > 1 and rng().random() < 1.0 / self.fair:
             return hopeful[waited[0]]
-        return max(queue, key=lambda c: (c.p, c.trial.attempt is not None, -c.trial.id))
+        return max(queue, key=lambda c: (c.rate, c.trial.attempt is not None, -c.trial.id))
 
-    def _chance_of_new(self, index: Turns, view: View, rest: list[Chance]) -> float:
-        """What a configuration is worth of which nothing is known: the mean over those that were tried."""
-        tried = index.ended + len(index.line) + len(view.attempts)
-        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + tried)
+    def _rate_of_new(self, view: View, rest: list[Chance]) -> float:
+        """Chance per second of opening configurations of which nothing is known: what that has yielded so far."""
+        found = 0.5 * self.poor + sum(c.p for c in rest)
+        return found / view.device_s_used if view.device_s_used > 0.0 else math.inf
 
     # --- verdicts --------------------------------------------------------------------------------------------
 
