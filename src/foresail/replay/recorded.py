@@ -12,7 +12,7 @@ from pathlib import Path
 
 from foresail.core import events as ev
 from foresail.core.spec import StudySpec
-from foresail.core.words import AttemptId, Config, TrialId
+from foresail.core.words import AttemptId, Config, Outcome, TrialId
 from foresail.errors import CallerError
 from foresail.executors.replay import Recording
 from foresail.replay.columns import REPEAT, told_apart
@@ -39,17 +39,26 @@ class _Life:
     number: int
     granted_s: float
     reported_s: float | None = None
+    asked_s: float | None = None
 
 
 @dataclass
 class Reading:
-    """What is gathered from a log. `starts_s`, `restarts_s`: from a grant to the first step of the attempt."""
+    """What is gathered from a log.
+
+    `starts_s`, `restarts_s`: from a grant to the first step of the attempt; `leaves_s`: from the last that it did to
+    its end; `kills_s`: from a kill to it; `late`: how many have reported once more after they were asked to leave, less
+    the others.
+    """
 
     spec: StudySpec | None = None
     curves: list[Curve] = field(default_factory=list)
     lives: dict[AttemptId, _Life] = field(default_factory=dict)
     starts_s: list[float] = field(default_factory=list)
     restarts_s: list[float] = field(default_factory=list)
+    leaves_s: list[float] = field(default_factory=list)
+    kills_s: list[float] = field(default_factory=list)
+    late: int = 0
     workers: int = 0
 
     def take(self, event: ev.Event) -> None:
@@ -65,8 +74,20 @@ class Reading:
                 self.curves[self.lives[attempt].trial].max_steps = steps
             case ev.PointReported() if event.attempt in self.lives:
                 self._point(event, self.lives[event.attempt])
+            case ev.AttemptEnding(attempt=attempt, at_s=at_s) if attempt in self.lives:
+                self.lives[attempt].asked_s = at_s
             case ev.AttemptEnded(attempt=attempt):
-                self.lives.pop(attempt, None)
+                self._ended(event, self.lives.pop(attempt, None))
+
+    def _ended(self, event: ev.AttemptEnded, life: _Life | None) -> None:
+        if life is None or life.reported_s is None:
+            return
+        if event.outcome is Outcome.KILLED and life.asked_s is not None:
+            self.kills_s.append(event.at_s - life.asked_s)
+            return
+        if event.outcome is Outcome.YIELDED and life.asked_s is not None:
+            self.late += 1 if life.reported_s > life.asked_s else -1
+        self.leaves_s.append(event.at_s - life.reported_s)
 
     def _point(self, event: ev.PointReported, life: _Life) -> None:
         assert self.spec is not None
@@ -106,7 +127,11 @@ def read_events(events: Iterable[ev.Event], *, where: Path | str) -> Trace:
         targets=targets_of((curve.values for curve in curves), spec.goal.mode),
         starts_s=tuple(reading.starts_s),
         restarts_s=tuple(reading.restarts_s),
+        leaves_s=tuple(reading.leaves_s),
+        kills_s=tuple(reading.kills_s),
+        prompt=reading.late <= 0,
         study=spec,
+        workers=max(1, reading.workers),
     )
 
 

@@ -23,9 +23,7 @@ def report(records: Sequence[Record], *, reference: str, targets: Sequence[str])
     parts: list[RenderableType] = []
     for target in targets:
         parts += [
-            _title(
-                f"Speed-up over {reference} to {target}: mean [90 % interval] share that never got there, interval over all"
-            )
+            _title(f"Speed-up over {reference} to {target}: mean, share that never got there; [90 % interval] over all")
         ]
         parts += [_times(policies, base, target)]
     parts += [_title("Regret at a share of the budget: what is left of the way from the median to the top 1 %")]

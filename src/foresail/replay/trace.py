@@ -26,8 +26,8 @@ class Trace:
     """Recorded curves.
 
     `configs` and `curves` go together; `numbers`: how the source numbers them. `targets`: by name, the value that a
-    share of the configurations reaches. `starts_s`, `restarts_s`: measured delays of launches, where there are any;
-    `study`: what was asked for, where Foresail has recorded it.
+    share of the configurations reaches. `starts_s`, `restarts_s`, `leaves_s`, `kills_s`, `prompt`: as in
+    `Hardships`, measured; `study`, `workers`: what was asked for, and how many trials ran at a time, where Foresail has recorded it.
     """
 
     name: str
@@ -40,7 +40,11 @@ class Trace:
     numbers: tuple[int, ...] = ()
     starts_s: tuple[float, ...] = ()
     restarts_s: tuple[float, ...] = ()
+    leaves_s: tuple[float, ...] = ()
+    kills_s: tuple[float, ...] = ()
+    prompt: bool = True
     study: StudySpec | None = None
+    workers: int = 1
 
     @cached_property
     def row_of(self) -> Mapping[tuple[tuple[str, object], ...], int]:
