@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -49,6 +49,7 @@ class Hardships:
         straggler_factor: How many times longer their steps take.
         failures_per_hour: Rate at which a running attempt fails; it loses what it did since its last checkpoint.
         checkpoint_steps: Points between two checkpoints of a running attempt; 0: only when it is asked to leave.
+        fates: What has happened to attempts, where that is known; the others are drawn.
         speedup: How many times faster a trial is on so many cores; None: cores change nothing.
         seed: Of the draws.
     """
@@ -62,6 +63,7 @@ class Hardships:
     straggler_factor: float = 2.0
     failures_per_hour: float = 0.0
     checkpoint_steps: int = 0
+    fates: Mapping[AttemptId, Fate] = field(default_factory=dict)
     speedup: Callable[[int], float] | None = None
     seed: int = 0
 
@@ -74,6 +76,8 @@ class Hardships:
 
     def draw(self, launch: Launch) -> Fate:
         """What will happen to an attempt."""
+        if launch.attempt in self.fates:
+            return self.fates[launch.attempt]
         faster = self.speedup(len(launch.cores)) if self.speedup is not None else 1.0
         if self._is_plain:
             delay_s = self.start_s + (self.restart_s if launch.number > 1 else 0.0)  # type: ignore[operator]

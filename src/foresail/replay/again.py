@@ -55,7 +55,7 @@ def play_again(events: Iterable[ev.Event], *, where: Path | str) -> Fidelity:
         resources=Resources(workers=workers),
     )
     store = MemoryStore()
-    setting = Setting(workers=workers, start_s=None, restart_s=None, leave_s=None)
+    setting = Setting(workers=workers, start_s=None, restart_s=None, leave_s=None, same_fates=True)
     run(trace, spec, make(spec.policy), setting, store=store)
     again = [event for _, event in store.read()]
     return Fidelity(_length_s(log), _length_s(again), _same(_grants(log), _grants(again)))

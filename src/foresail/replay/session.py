@@ -37,6 +37,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         restart_s: Seconds more for an attempt that continues a trial; None likewise.
         leave_s: Seconds from the last thing that an attempt does until its worker is free; None likewise, and then
             with what the trace tells of whether it leaves at once (`Hardships.prompt`).
+        same_fates: Whether an attempt has the delays that the recorded attempt of its number had.
         straggler_frac, straggler_factor, failures_per_hour, checkpoint_steps: as in `Hardships`.
         changes: (study seconds, workers from then on): slots that come and go.
         charge_deciding: Whether virtual time passes while engine and policy think; records then vary a little.
@@ -48,6 +49,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     start_s: float | None = 0.0
     restart_s: float | None = 0.0
     leave_s: float | None = 0.0
+    same_fates: bool = False
     straggler_frac: float = 0.0
     straggler_factor: float = 2.0
     failures_per_hour: float = 0.0
@@ -129,6 +131,7 @@ def _hardships(trace: Trace, setting: Setting, seed: int) -> Hardships:
         leave_s=(trace.leaves_s or 0.0) if setting.leave_s is None else setting.leave_s,
         kill_s=(trace.kills_s or 0.0) if setting.leave_s is None else setting.leave_s,
         prompt=trace.prompt if setting.leave_s is None else True,
+        fates=trace.fates if setting.same_fates else {},
         straggler_frac=setting.straggler_frac,
         straggler_factor=setting.straggler_factor,
         failures_per_hour=setting.failures_per_hour,
