@@ -1,8 +1,8 @@
 """Quality and speed of the learning-curve model: `python -m benchmarks.curves TRACE_FOLDER... --json FILE`.
 
 A folder may be one trace or hold several. Each trace becomes studies of 60 trials with their hyperparameters
-(ten finished, ten at 40 %, ten at 15 %, thirty cut at the prefix and forecast). Prints tables and the acceptance
-list. Run it with one thread (OMP_NUM_THREADS=1) for the times to mean anything.
+(ten finished, ten at 40 %, ten at 15 %, thirty cut at the prefix and forecast). Prints tables and the
+acceptance list. Run it with one thread (OMP_NUM_THREADS=1) for the times to mean anything.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from benchmarks.curves import baselines, mcmc
 from benchmarks.curves.baselines import GRID
-from benchmarks.curves.traces import CLIP, Study, Trace, study
+from benchmarks.curves.traces import Study, Trace, study
 from numpy.typing import NDArray
 
 from foresail.curves import Forecast, Layers, StudyState
@@ -90,7 +90,8 @@ def target_of(trace: Trace) -> float:
     return float(np.quantile([trace.scored(v).max() for v in trace.values], TARGET))
 
 
-def run_cell(rows: Rows, trace: Trace, prefix: float, residuals: dict[str, Floats], rng: np.random.Generator, *,
+def run_cell(rows: Rows, trace: Trace, prefix: float, residuals: dict[str, Floats], rng:
+np.random.Generator, *,
              mcmc_trials: int, rivals: bool) -> None:  # fmt: skip
     """Foresail whole and in part, and the baselines if `rivals`, on one study cut at `prefix`."""
     s = study(trace, prefix, rng)
@@ -143,10 +144,10 @@ class _Context:
             reach = np.array([1.0 - np.interp(self.target - 1e-9, GRID, row) for row in law])
         best_crps = np.full(len(who), np.nan) if bests is None else crps(GRID, bests, best)
         rows.add(
-            method=np.full(len(who), method), trace=self.trace.name, family=self.trace.family, prefix=self.prefix,
-            trial=self.s.who[self.s.asked[who]], crps=crps(GRID, law, outcome), below=below, upto=upto,
-            log=log_score(below, upto, RESOLUTION, FLOOR), reach=reach, event=(best >= self.target - 1e-9) * 1.0,
-            open=so_far < self.target - 1e-9, best_crps=best_crps, best=best,
+            method=np.full(len(who), method), trace=self.trace.name, family=self.trace.family,
+            prefix=self.prefix, trial=self.s.who[self.s.asked[who]], crps=crps(GRID, law, outcome),
+            below=below, upto=upto, log=log_score(below, upto, RESOLUTION, FLOOR), reach=reach, event=(best
+            >= self.target - 1e-9) * 1.0, open=so_far < self.target - 1e-9, best_crps=best_crps, best=best,
             mean=law[:, :-1] @ np.diff(GRID),
         )  # fmt: skip
 
@@ -171,7 +172,8 @@ def residuals_of(traces: list[Trace], prefix: float, seed: int) -> dict[str, dic
 
 
 def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
-    """Share of the true best tenth of a study that each ranking puts into its best tenth, at 25 % of the run."""
+    """Share of the true best tenth of a study that each ranking puts into its best tenth, at 25 % of the
+    run."""
     s = study(trace, 0.25, rng, context=())
     number = max(1, len(s.asked) // 10)
     jitter = 1e-7 * rng.random(len(s.asked))
@@ -180,7 +182,6 @@ def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
     rankings = {"last": baselines.last_value(s) + jitter}
     for which in (OURS, "plain"):
         f = forecast_of(which, s, rng)
-        low = float(trace.metric(np.array(CLIP[0])))
-        rankings[which] = f.expected_improvement(low)[s.asked] + jitter * f.unit
+        rankings[which] = trace.sign * f.mean[s.asked, -1] + jitter * f.unit
     hits = {name: (truth[np.argsort(-rank)[:number]] >= wanted).mean() for name, rank in rankings.items()}
     return {name: float(hit) for name, hit in hits.items()}

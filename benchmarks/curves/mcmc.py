@@ -1,10 +1,10 @@
 """Eleven parametric families combined and sampled by MCMC: the predictor that HyperDrive rested on.
 
 Domhan, Springenberg and Hutter (IJCAI 2015), written from its formulas: f(x) = sum_k w_k f_k(x), normal
-noise, weights not negative, f(end) between 0 and 1 and not below f(2), recency weights 10^(i/n), walkers started
-in a small ball round the least-squares fits. The sampler is emcee's stretch move with all walkers evaluated
-at once, which makes it several times faster than the original. Curves must be mostly within [0, 1]: the
-scoring scale is. Letters: W walkers, T points, P parameters.
+noise, weights not negative, f(end) between 0 and 1 and not below f(2), recency weights 10^(i/n), walkers
+started in a small ball round the least-squares fits. The sampler is emcee's stretch move with all walkers
+evaluated at once, which makes it several times faster than the original. Curves must be mostly within [0,
+1]: the scoring scale is. Letters: W walkers, T points, P parameters.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ Floats = NDArray[Any]
 
 WALKERS, STEPS, BURN_IN, THIN = 100, 700, 500, 10
 
+
+def _between(p: Floats, left: Floats) -> Floats:
+    return p[:, :1] - (p[:, :1] - p[:, 1:2]) * left
+
+
 # Each takes x (T,) and parameters (W, p), and gives (W, T).
 FAMILIES: tuple[tuple[Callable[[Floats, Floats], Floats], tuple[float, ...]], ...] = (
     (lambda x, p: np.exp(p[:, :1] + p[:, 1:2] / x + p[:, 2:3] * np.log(x)), (-0.622, -0.470, 0.0423)),
     (lambda x, p: p[:, 1:2] - p[:, :1] / np.log(x + 1.0), (0.43, 0.78)),
-    (lambda x, p: p[:, :1] - (p[:, :1] - p[:, 1:2]) * np.exp(-((p[:, 2:3] * x) ** p[:, 3:4])), (0.7, 0.1, 0.01, 1.0)),
+    (lambda x, p: _between(p, np.exp(-((p[:, 2:3] * x) ** p[:, 3:4]))), (0.7, 0.1, 0.01, 1.0)),
     (lambda x, p: p[:, :1] - p[:, 1:2] * x ** -p[:, 2:3], (0.84, 0.52, 0.01)),
     (lambda x, p: p[:, :1] - (p[:, 1:2] * x + p[:, 2:3]) ** -p[:, 3:4], (0.8, 200.0, 0.0, 0.1)),
     (lambda x, p: np.log(p[:, :1] * np.log(x) + p[:, 1:2]), (1.0, 1.0)),
-    (lambda x, p: p[:, :1] - (p[:, :1] - p[:, 1:2]) / (1 + (p[:, 2:3] * x) ** p[:, 3:4]), (0.7, 0.1, 0.01, 5.0)),
-    (lambda x, p: p[:, :1] - (p[:, :1] - p[:, 1:2]) * np.exp(-p[:, 2:3] * x ** p[:, 3:4]), (0.73, 0.07, 0.355, 0.46)),
+    (lambda x, p: _between(p, 1 / (1 + (p[:, 2:3] * x) ** p[:, 3:4])), (0.7, 0.1, 0.01, 5.0)),
+    (lambda x, p: _between(p, np.exp(-p[:, 2:3] * x ** p[:, 3:4])), (0.73, 0.07, 0.355, 0.46)),
     (lambda x, p: p[:, :1] * x ** p[:, 1:2] / (p[:, 2:3] ** p[:, 1:2] + x ** p[:, 1:2]), (0.772, 0.586, 2.461)),
     (lambda x, p: p[:, :1] / (1 + (x / np.exp(p[:, 1:2])) ** p[:, 2:3]), (0.77, 2.98, -0.51)),
     (lambda x, p: p[:, :1] - np.exp(-p[:, 1:2] * x ** p[:, 3:4] + p[:, 2:3]), (0.7, 0.8, -0.8, 0.3)),

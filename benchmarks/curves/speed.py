@@ -1,4 +1,5 @@
-"""How long forecasts take, and against the MCMC in the same run. CPU seconds of this process, best of a few."""
+"""How long forecasts take, and against the MCMC in the same run. CPU seconds of this process, best of a
+few."""
 
 from __future__ import annotations
 

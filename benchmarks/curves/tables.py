@@ -1,4 +1,5 @@
-"""Turns rows of forecasts into the tables and the acceptance list. Means are over traces, with equal weight."""
+"""Turns rows of forecasts into the tables and the acceptance list. Means are over traces, with equal
+weight."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def methods_table(table: Table) -> list[dict[str, Any]]:
             own = pick(part, method=method)
             still = {k: v[own["open"]] for k, v in own.items()}
             lines.append({
-                "family": str(family), "method": method, "n": len(own["crps"]), "crps": trace_mean(own, "crps"),
+                "family": str(family), "method": method, "n": len(own["crps"]), "crps": trace_mean(own,
+                "crps"),
                 "log": trace_mean(own, "log"),
                 **{f"cov{int(100 * v)}": _mean_coverage(own, v) for v in LEVELS},
                 "brier": _mean_brier(still), "ece": reliability(still["reach"], still["event"]).error,
@@ -83,8 +85,8 @@ def prefix_table(table: Table) -> list[dict[str, Any]]:
         still = {k: v[own["open"]] for k, v in own.items()}
         small = still["reach"] < 0.05
         lines.append({
-            "prefix": float(prefix), "crps": trace_mean(own, "crps"), "best_crps": trace_mean(own, "best_crps"),
-            **{f"cov{int(100 * v)}": _mean_coverage(own, v) for v in LEVELS},
+            "prefix": float(prefix), "crps": trace_mean(own, "crps"), "best_crps": trace_mean(own,
+            "best_crps"), **{f"cov{int(100 * v)}": _mean_coverage(own, v) for v in LEVELS},
             "small": int(small.sum()), "said": float(still["reach"][small].mean()),
             "seen": float(still["event"][small].mean()), "tail": tail_ratio(still["reach"], still["event"]),
             "ece": reliability(still["reach"], still["event"]).error,
@@ -159,7 +161,8 @@ def _calibration_rows(
     for level, tolerance in zip(LEVELS, TOLERANCE, strict=True):
         off = {f: lines[f, OURS][f"cov{int(100 * level)}"] - level for f in families}
         worst = max(off, key=lambda f: abs(off[f]))
-        text = f"{level + off[worst]:.3f} ({worst}); in {sum(abs(o) <= tolerance for o in off.values())} of {len(off)}"
+        fine = sum(abs(o) <= tolerance for o in off.values())
+        text = f"{level + off[worst]:.3f} ({worst}); in {fine} of {len(off)}"
         rows.append(
             Row(
                 f"coverage of the {level:.0%} interval, worst family",

@@ -116,7 +116,8 @@ def _features(knobs: Mapping[str, Mapping[str, Any]], rows: list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Study:
-    """Trials drawn from a trace, some finished, some under way, the rest cut where they are to be forecast."""
+    """Trials drawn from a trace, some finished, some under way, the rest cut where they are to be
+    forecast."""
 
     trace: Trace
     who: NDArray[np.int64]  # trial numbers of the trace

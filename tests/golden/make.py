@@ -35,7 +35,7 @@ def played(name: str) -> list[bytes]:
 @contextmanager
 def plain_forecasts() -> Iterator[None]:
     with (
-        mock.patch.object(Potential, "observe", lambda self, view, event: None),
+        mock.patch.object(Potential, "observe", return_value=None),
         mock.patch.object(Potential, "foresee", plain),
     ):
         yield

@@ -141,13 +141,13 @@ class _Search:
         self.times: dict[int, float] = {}
         self.memory: dict[int, float] = {}
         self.failed: set[int] = set()
-        self.spent_s = 0.0
+        self.spent_s, self.runs = 0.0, 0
         self.model = prior
 
     def probe(self, most: int, *, remaining_steps: float, cost_s: float) -> str:
         """Measure until nothing is worth a probe; why it stopped."""
         self._measure(0)
-        while len(self.times) + len(self.failed) < min(most, len(self.systems)):
+        while self.runs < most and len(self.times) + len(self.failed) < len(self.systems):
             known: Mapping[int, float] = self.times | dict.fromkeys(self.failed, float("inf"))
             one = next_probe(
                 predict(STEP_TIME, self.model, self.rows),
@@ -158,11 +158,12 @@ class _Search:
             if one.run is None:
                 return f"a further probe would save {one.gain_s:.1f} s and cost {one.cost_s:.1f} s"
             self._measure(one.run)
-        return f"{most} probes were allowed" if len(self.systems) > most else "all were measured"
+        return f"{most} probes were allowed" if self.runs >= most else "all were measured"
 
     def _measure(self, index: int) -> None:
         found = self.run(self.systems[index])
         self.spent_s += found.spent_s
+        self.runs += 1
         if found.steps is None:  # out of memory: whatever needs more of it would fail too
             bigger = self.rows.micro_batch >= self.rows.micro_batch[index]
             self.failed |= {int(i) for i in np.flatnonzero(bigger)} - set(self.times)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 
 import click
 import msgspec
@@ -70,7 +71,7 @@ def plan(
     if as_json:
         click.echo(json.dumps([_plain(o) for o in options[:top]], indent=1))
     else:
-        Console().print(_table(options[:top]))
+        Console(width=None if sys.stdout.isatty() else 120).print(_table(options[:top]))
 
 
 def _plain(option: Option) -> dict[str, object]:

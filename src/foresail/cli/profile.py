@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 import msgspec
@@ -63,7 +64,7 @@ def profile(
     if as_json:
         click.echo(json.dumps(_plain(found), indent=1))
     else:
-        Console().print(_table(found))
+        Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
     talk.print(_advice(found))
 
 
@@ -87,31 +88,25 @@ def _plain(found: profiling.Profile) -> dict[str, object]:
 
 
 def _table(found: profiling.Profile) -> Table:
-    table = Table(title="system configurations, fastest first")
-    for title in (
-        "threads",
-        "replicas",
-        "micro-batch",
-        "accum.",
-        "workers",
-        "predicted ms",
-        "90 %",
-        "measured ms",
-    ):
-        table.add_column(title, justify="right")
-    for title in ("samples/s", "memory MiB", "$/M samples"):
-        table.add_column(title, justify="right")
+    table = Table(title="system configurations, fastest first", box=None)
+    for title in ("threads", "replicas", "batch", "workers", "predicted", "90 %", "measured", "samples/s"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("MiB", "$/M"):
+        table.add_column(title, justify="right", no_wrap=True)
     for line in found.lines:
         s = line.system
-        measured = "" if line.measured_s is None else f"{1e3 * line.measured_s:.1f}"
+        measured = "" if line.measured_s is None else f"{1e3 * line.measured_s:.3g} ms"
         table.add_row(
-            *(str(v) for v in (s.threads, s.dp, s.micro_batch, s.accumulation, s.loader_workers)),
-            f"{1e3 * line.predicted_s:.1f}",
-            f"{1e3 * line.low_s:.1f}-{1e3 * line.high_s:.1f}",
+            str(s.threads),
+            str(s.dp),
+            f"{s.micro_batch} x {s.accumulation}",
+            str(s.loader_workers),
+            f"{1e3 * line.predicted_s:.3g} ms",
+            f"{1e3 * line.low_s:.2g}-{1e3 * line.high_s:.2g}",
             measured,
-            f"{line.samples_per_s:.0f}",
+            f"{line.samples_per_s:.3g}",
             f"{line.memory_bytes / 2**20:.0f}",
-            f"{line.dollars_per_million_samples:.4f}",
+            f"{line.dollars_per_million_samples:.2g}",
             style="bold" if s == found.advised else "",
         )
     return table

@@ -22,7 +22,8 @@ Family = Callable[[Floats, float, int, Generator], Floats]
 def log_uniform(rng: Generator, low: float | Floats, high: float | Floats, rows: int) -> Floats:
     """Shape (rows, 1): between `low` and `high`, uniform in the logarithm."""
     u = rng.random((rows, 1))
-    return np.exp(np.log(low) + u * (np.log(high) - np.log(low)))
+    result: Floats = np.exp(np.log(low) + u * (np.log(high) - np.log(low)))
+    return result
 
 
 def rise(t: Floats, tau: Floats, power: Floats, kind: Floats) -> Floats:
@@ -31,7 +32,8 @@ def rise(t: Floats, tau: Floats, power: Floats, kind: Floats) -> Floats:
     log_x = np.log(x + 1e-12)
     grown = np.exp(np.minimum(power * log_x, 60.0))
     law = 1.0 - np.exp(-power * np.log1p(x))
-    return np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown)))
+    result: Floats = np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown)))
+    return result
 
 
 def _any_rise(t: Floats, low: float, high: float, rows: int, rng: Generator, steep: float = 0.3) -> Floats:
@@ -93,7 +95,8 @@ def dropped(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     if rng.random() < 0.5:
         second = first + (end - first) * rng.uniform(0.2, 0.9)
         base = base + 0.35 * gain * _after(t, second, settle)
-    return base
+    result: Floats = base
+    return result
 
 
 def cosine(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -109,7 +112,8 @@ def overfitted(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     kind = rng.integers(0, 3, (rows, 1)).astype(float)
     up = rise(t, tau, log_uniform(rng, 0.6, 3.0, rows), kind)
     down = rise(t, tau * log_uniform(rng, 2.0, 60.0, rows), log_uniform(rng, 0.6, 2.5, rows), kind)
-    return up - log_uniform(rng, 0.02, 2.0, rows) * down
+    result: Floats = up - log_uniform(rng, 0.02, 2.0, rows) * down
+    return result
 
 
 def double_descent(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -119,7 +123,10 @@ def double_descent(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     dip = log_uniform(rng, 0.05, 0.9, rows) * np.exp(
         -0.5 * ((t - turn) / (turn * rng.uniform(0.2, 0.6, (rows, 1)))) ** 2
     )
-    return 0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
+    result: Floats = (
+        0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
+    )
+    return result
 
 
 def two_phase(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -128,7 +135,8 @@ def two_phase(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     first = _any_rise(t, 0.3, 0.2 * end, rows, rng, 0.6)
     wait = log_uniform(rng, 2.0, 0.9 * end, rows)
     late = wait * (rng.random((rows, 1)) < 0.6)
-    return (1 - share) * first + share * _any_rise(t - late, 0.5, end, rows, rng, 0.8)
+    result: Floats = (1 - share) * first + share * _any_rise(t - late, 0.5, end, rows, rng, 0.8)
+    return result
 
 
 def collapsing(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -149,7 +157,8 @@ def wandering(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     swing = np.sin(cycles[0] * 2 * np.pi * t / end + phase[0]) + 0.6 * np.sin(
         2.3 * cycles[1] * 2 * np.pi * t / end + phase[1]
     )
-    return base * (1.0 + log_uniform(rng, 0.03, 0.5, rows) * swing)
+    result: Floats = base * (1.0 + log_uniform(rng, 0.03, 0.5, rows) * swing)
+    return result
 
 
 def _after(t: Floats, at: Floats | float, settle: Floats) -> Floats:

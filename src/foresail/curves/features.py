@@ -108,7 +108,8 @@ def _along(steps: Floats, values: Floats, n: NDArray[np.int64]) -> Floats:
     after = np.minimum(index + 1, n[:, None] - 1)
     left, right = steps[rows, index], steps[rows, after]
     part = np.clip((wanted - left) / np.maximum(right - left, 1e-9), 0.0, 1.0)
-    return values[rows, index] * (1 - part) + values[rows, after] * part
+    result: Floats = values[rows, index] * (1 - part) + values[rows, after] * part
+    return result
 
 
 def _extremes(steps: Floats, values: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -121,7 +122,8 @@ def _extremes(steps: Floats, values: Floats, n: NDArray[np.int64]) -> tuple[Floa
 def _mean_between(total: Floats, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
     """Means of values[low:high] from their running sums (a leading zero column), 0 where empty."""
     rows = np.arange(len(low))
-    return (total[rows, high] - total[rows, low]) / np.maximum(high - low, 1)
+    result: Floats = (total[rows, high] - total[rows, low]) / np.maximum(high - low, 1)
+    return result
 
 
 def _running(values: Floats) -> Floats:

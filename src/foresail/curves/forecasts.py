@@ -1,8 +1,8 @@
 """What a forecast can answer. Every answer is a reduction of one joint law, so they agree with each other.
 
-The law of trial c: at step h the metric is `table[c, h]` read at a normal score z = a g + sqrt(1 - a^2) e, with
-a = `loading[c, h]`, g one standard normal for the trial's whole future, and e a second one that is drawn anew
-with probability `freshness[c, h]` and otherwise kept from the step before; trials are independent.
+The law of trial c: at step h the metric is `table[c, h]` read at a normal score z = a g + sqrt(1 - a^2) e,
+with a = `loading[c, h]`, g one standard normal for the trial's whole future, and e a second one that is
+drawn anew with probability `freshness[c, h]` and otherwise kept from the step before; trials are independent.
 
 Letters: C trials, H steps of the horizon, Q normal scores, S draws, Y values, U groups of steps.
 """
@@ -80,7 +80,8 @@ class Forecast:
         return self._metric(self.table @ MEAN_WEIGHTS)
 
     def cdf(self, value: ArrayLike) -> Floats:
-        """Probability that the metric is at most `value` (anything that broadcasts to (C, H)) at each step."""
+        """Probability that the metric is at most `value` (anything that broadcasts to (C, H)) at each
+        step."""
         oriented = np.broadcast_to(self._oriented(value), self.table.shape[:2])
         below = ndtr(scores_at(self.table, oriented.astype(np.float32)))
         past = self.table[:, :, 0] <= oriented if self.sign > 0 else self.table[:, :, 0] < oriented
@@ -135,7 +136,8 @@ class Forecast:
         return gained * self.unit
 
     def prob_best(self) -> Floats:
-        """Probability that a trial's best value at the end of the horizon is the best of all, (C,); sums to 1."""
+        """Probability that a trial's best value at the end of the horizon is the best of all, (C,); sums
+        to 1."""
         end, trials = len(self.horizon), len(self.table)
         if trials < 2:
             return np.ones(trials)
@@ -203,8 +205,11 @@ class Forecast:
         return passed
 
     def _top(self, end: int) -> Floats:
-        """A value that a trial hardly ever passes by step number `end`, (C,); -inf where nothing lies ahead."""
-        return quantile_at(self.table[:, :end], 4.5).max(axis=1, initial=-np.inf, where=self.future[:, :end])
+        """A value that a trial hardly ever passes by step number `end`, (C,); -inf if nothing is ahead."""
+        result: Floats = quantile_at(self.table[:, :end], 4.5).max(
+            axis=1, initial=-np.inf, where=self.future[:, :end]
+        )
+        return result
 
     def _stays(self, values_CY: Floats, end: int, who: Trials | None = None) -> Floats:
         """Probability that the best value by step number `end` is at most each of the values, (C, Y)."""
@@ -226,7 +231,8 @@ class Forecast:
         return np.where(seen, 0.0, below)
 
     def _groups(self, end: int) -> tuple[Trials, Floats | None]:
-        """The last step of each group of steps up to `end`, (U,), and how many future steps it stands for, (C, U)."""
+        """The last step of each group of steps up to `end`, (U,), and how many future steps it stands for,
+        (C, U)."""
         if end <= _MOST_GROUPS + 4:
             return np.arange(end), None
         edges = np.linspace(0, end, _MOST_GROUPS + 1).round().astype(np.int64)

@@ -1,15 +1,15 @@
-"""Honesty: a study scores what would have been forecast for its finished trials, and corrects what comes next.
+"""Honesty: a study scores what would have been forecast for its finished trials, and corrects the next.
 
-Finished trials are cut at earlier steps and forecast as if they were still running. The normal scores at which
-their true values lie would be standard normal if the forecasts were right. Their mean and spread, shrunk
-towards 0 and 1, move and widen later forecasts; their upper tail, counted, keeps small chances from being
-smaller than the record allows. Letters: C trials, D finished ones, R replayed fractions, J knots, Q normal scores,
-M trials asked for.
+Finished trials are cut at earlier steps and forecast as if they were still running. The normal scores at
+which their true values lie would be standard normal if the forecasts were right. Their mean and spread,
+shrunk towards 0 and 1, move and widen later forecasts; their upper tail, counted, keeps small chances from
+being smaller than the record allows. Letters: C trials, D finished ones, R replayed fractions, J knots,
+Q normal scores, M trials asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,22 +27,21 @@ Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
 SHRINKAGE = 20.0  # finished trials that the prior belief in the forecasts is worth (research: 20)
-MOST_REPLAYED = 100
+LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread
-DEFENSIVE = (
-    0.1  # share of the law without the curve in the law of a young curve (McVinish's defensive mixture)
-)
+# Share of the law without the curve in the law of a young curve (a defensive mixture, Hesterberg 1995).
+DEFENSIVE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the replays say, by fraction (R,) and knot (J,): normal score z of a forecast belongs at shift + spread z."""
+    """What the replays say, by fraction (R,) and knot (J,): normal score z of a forecast belongs at shift
+    + spread z."""
 
     shift: Floats  # (R, J)
     spread: Floats  # (R, J)
     upper: Floats  # (R,): further stretch of the upper side
-    scores: Floats  # (R, D): scores of the true final values; nan where there was nothing to replay
 
     def corrected(self, laws: Laws, fraction_M: Floats) -> Laws:
         """Laws moved and widened by what the record says at each trial's fraction of the schedule."""
@@ -57,6 +56,15 @@ class Record:
         return Laws(read(laws.tables, wanted.astype(np.float32)), laws.loadings, laws.freshness)
 
 
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """Forecasts of finished trials at the replayed fractions, and what came of them: lists over R; None where
+    fewer than three trials could be replayed. `tables` (D, J, Q) and `truth` (D, J) in internal units."""
+
+    tables: tuple[Floats | None, ...]
+    truth: tuple[Floats | None, ...]
+
+
 def replay(
     history: History,
     finished: Rows,
@@ -64,25 +72,70 @@ def replay(
     end: float,
     gap: float,
     laws_of: Callable[[Cut, Rows], Laws],
-) -> Record | None:
-    """Cuts the finished trials at the fractions and compares; None with fewer than three of them."""
-    if len(finished) < 3:
+) -> Replays | None:
+    """Cuts the finished trials at the fractions and forecasts them; None with fewer than three of them."""
+    if len(finished) < LEAST_REPLAYED:
         return None
-    rows = finished[np.linspace(0, len(finished) - 1, min(len(finished), MOST_REPLAYED)).astype(np.int64)]
-    shift, spread = np.zeros((len(REPLAYED), KNOTS)), np.ones((len(REPLAYED), KNOTS))
-    upper, finals = np.ones(len(REPLAYED)), np.full((len(REPLAYED), len(rows)), np.nan)
-    for r, fraction in enumerate(REPLAYED):
+    chosen = np.linspace(0, len(finished) - 1, min(len(finished), MOST_REPLAYED)).astype(np.int64)
+    rows = finished[chosen]
+    tables: list[Floats | None] = []
+    truth: list[Floats | None] = []
+    for fraction in REPLAYED:
         count = prefix_counts(history, rows, fraction * end)
         usable = count < history.count[rows]
-        if usable.sum() < 3:
+        if usable.sum() < LEAST_REPLAYED:
+            tables.append(None)
+            truth.append(None)
             continue
         part = cut(history, rows[usable], count[usable], scale, end, gap)
-        laws = laws_of(part, rows[usable])
-        z = scores_at(laws.tables, _truth(history, rows[usable], part, scale).astype(np.float32))
+        tables.append(laws_of(part, rows[usable]).tables)
+        truth.append(_truth(history, rows[usable], part, scale).astype(np.float32))
+    return Replays(tuple(tables), tuple(truth))
+
+
+def record_of(replays: Replays) -> Record:
+    """What the replays say about later forecasts."""
+    shift, spread = np.zeros((len(REPLAYED), KNOTS)), np.ones((len(REPLAYED), KNOTS))
+    upper = np.ones(len(REPLAYED))
+    for r, (tables, truth) in enumerate(zip(replays.tables, replays.truth, strict=True)):
+        if tables is None or truth is None:
+            continue
+        z = scores_at(tables, truth)
         shift[r], spread[r] = _moments(np.clip(z, -3.0, 3.0))
-        finals[r, usable] = z[:, -1]
         upper[r] = _tail((z[:, -1] - shift[r, -1]) / spread[r, -1])
-    return Record(shift, spread, upper, finals)
+    return Record(shift, spread, upper)
+
+
+def best_share(listening: Replays | None, deaf: Replays | None, shares: Sequence[float]) -> float:
+    """The share of `deaf` forecasts that would have scored best on the finished trials, averaged over
+    fractions.
+
+    The first of `shares` has the benefit of the doubt: others must beat it by 2 %.
+    """
+    if listening is None or deaf is None:
+        return shares[0]
+    totals = np.zeros(len(shares))
+    for heard, own, truth in zip(listening.tables, deaf.tables, listening.truth, strict=True):
+        if heard is None or own is None or truth is None:
+            continue
+        parts = [
+            _table_crps(heard[:, -1] + s * (own[:, -1] - heard[:, -1]), truth[:, -1]).mean() for s in shares
+        ]
+        totals += np.array(parts) / max(parts[0], 1e-9)
+    best = int(np.argmin(totals))
+    return shares[best] if totals[best] < 0.98 * totals[0] else shares[0]
+
+
+def _table_crps(table_DQ: Floats, truth_D: Floats) -> Floats:
+    """CRPS of tables as twice the mean quantile loss over their scores."""
+    missed = truth_D[:, None] - table_DQ
+    result: Floats = 2.0 * (np.where(missed > 0, missed, 0.0) - (1.0 - _LEVELS) * missed) @ _LEVEL_MASS
+    return result
+
+
+_LEVELS = ndtr(SCORES.astype(np.float64))
+_EDGES = np.concatenate([[0.0], 0.5 * (_LEVELS[1:] + _LEVELS[:-1]), [1.0]])
+_LEVEL_MASS = np.diff(_EDGES)
 
 
 def prefix_counts(history: History, rows: Rows, step: float) -> Rows:
@@ -90,11 +143,13 @@ def prefix_counts(history: History, rows: Rows, step: float) -> Rows:
     if step <= 0:
         return np.zeros(len(rows), dtype=np.int64)
     known = np.arange(history.steps.shape[1]) < history.count[rows, None]
-    return np.maximum(((history.steps[rows] <= step) & known).sum(axis=1), 1)
+    result: Rows = np.maximum(((history.steps[rows] <= step) & known).sum(axis=1), 1)
+    return result
 
 
 def _truth(history: History, rows: Rows, part: Cut, scale: Scale) -> Floats:
-    """What the trials did at their knots, (D, J), internal units; a lost one is on the floor after its last point."""
+    """What the trials did at their knots, (D, J), internal units; a lost one is on the floor after its
+    last point."""
     steps = part.last_step[:, None] + knot_lags(part.remaining) * part.spacing[:, None]
     truth = np.empty(steps.shape)
     for i, row in enumerate(rows):
@@ -114,7 +169,8 @@ def _moments(z_DJ: Floats) -> tuple[Floats, Floats]:
 
 
 def _tail(z_D: Floats) -> float:
-    """Stretch of the upper side under which the share above 5 % is what was counted, with a Beta(1, 19) prior."""
+    """Stretch of the upper side under which the share above 5 % is what was counted, with a Beta(1, 19)
+    prior."""
     share = (1.0 + (z_D > TAIL_SCORE).sum()) / (20.0 + len(z_D))
     return float(np.clip(TAIL_SCORE / ndtri(1.0 - max(share, 0.05)), 1.0, WIDEST))
 

@@ -1,9 +1,9 @@
 """What the network learns from: synthetic studies, cut and shown as the product would show them.
 
-Every trial is cut at a random step. What has been seen gives the study's scale and the features; the final value
-with noise stands for what neighbours would say; the gains of finished peers are what they were. What is finished
-is context and not a question. Letters: G studies, C trials of a study, B = G C trials of a batch, T steps,
-F features, J knots.
+Every trial is cut at a random step. What has been seen gives the study's scale and the features; the final
+value with noise stands for what neighbours would say; the gains of finished peers are what they were. What is
+finished is context and not a question. Letters: G studies, C trials of a study, B = G C trials of a batch,
+T steps, F features, J knots.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 For each trial it gives, at J knots between the next step and the end of the schedule, a quantile table: the
 value at Q fixed normal scores. Between scores the table is a straight line, and beyond the last ones it goes
 on straight, so a law is a normal variable pushed through a monotone map. A loading a for each knot and a
-freshness r for each trial tie the steps together: the normal score at a step is a g + sqrt(1 - a^2) e, with g one
-normal draw for the trial's whole future and e another that is drawn anew at a step with probability r and is
-kept from the step before otherwise.
+freshness r for each trial tie the steps together: the normal score at a step is a g + sqrt(1 - a^2) e,
+with g one normal draw for the trial's whole future and e another that is drawn anew at a step with
+probability r and is kept from the step before otherwise.
 
 Letters: C trials, F features, J knots, Q normal scores.
 """
@@ -46,7 +46,8 @@ def knot_position(lag: Floats, remaining: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Laws:
-    """Futures of C trials: quantile `tables` (C, J, Q) in internal units, `loadings` (C, J), `freshness` (C,)."""
+    """Futures of C trials: quantile `tables` (C, J, Q) in internal units, `loadings` (C, J), `freshness`
+    (C,)."""
 
     tables: Floats
     loadings: Floats
@@ -85,7 +86,8 @@ class Network:
 
 
 def _sigmoid(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0)))
+    result: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0)))
+    return result
 
 
 def _softplus(x: Floats) -> Floats:

@@ -49,16 +49,19 @@ def ndtri(p: ArrayLike) -> Floats:
     """
     p = np.clip(np.asarray(p, dtype=np.float64), 1e-12, 1.0 - 1e-12)
     small = np.minimum(p, 1.0 - p)
-    # Abramowitz and Stegun (1964), 26.2.23, then Halley steps on log(tail), which converge in the far tail too.
+    # Abramowitz and Stegun (1964), 26.2.23, then Halley steps on log(tail), which converge in the far tail
+    # too.
     t = np.sqrt(-2.0 * np.log(small))
     x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     for _ in range(2):
         x += np.log(np.maximum(_upper_tail(x), 1e-300) / small) * _mills(x)
-    return np.where(p < 0.5, -x, x)
+    result: Floats = np.where(p < 0.5, -x, x)
+    return result
 
 
 def _upper_tail(x: Floats) -> Floats:
-    """1 - Phi(x) for x >= 0 with a relative error near 1e-7 (Chebyshev fit of erfc, Numerical Recipes 6.2)."""
+    """1 - Phi(x) for x >= 0 with a relative error near 1e-7 (Chebyshev fit of erfc, Numerical Recipes
+    6.2)."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.5 * z)
     powers = (
@@ -76,7 +79,8 @@ def _upper_tail(x: Floats) -> Floats:
     for coefficient in powers[::-1]:
         poly = poly * t + coefficient
     upper = 0.5 * t * np.exp(-z * z + poly)
-    return np.where(x >= 0, upper, 1.0 - upper)
+    result: Floats = np.where(x >= 0, upper, 1.0 - upper)
+    return result
 
 
 def _mills(x: Floats) -> Floats:

@@ -1,14 +1,14 @@
 """First passage: the chance that the best of a path stays below a target, its normal scores being a g + b e.
 
 g is one normal draw for the path, b = sqrt(1 - a^2), and e a second one that is drawn anew at a step with
-probability r and otherwise kept from the step before. Given g, the path stays below if e stays below thresholds
-x_h = (z_h - a_h g) / b_h; the chance of that is taken as
+probability r and otherwise kept from the step before. Given g, the path stays below if e stays below
+thresholds x_h = (z_h - a_h g) / b_h; the chance of that is taken as
 
     min_h(p_h)^(1 - r) * prod_h(1 - r + r p_h),   p_h = Phi(x_h),
 
-which is exact for r = 0 and for r = 1, and falls with the targets and with time whatever r is. g is integrated
-by the trapezoidal rule: with loadings up to 0.97 the integrand is smooth at this spacing (error below 1e-4).
-Letters: C trials, Y targets, H steps, G nodes of the integral over g.
+which is exact for r = 0 and for r = 1, and falls with the targets and with time whatever r is. g is
+integrated by the trapezoidal rule: with loadings up to 0.97 the integrand is smooth at this spacing (error
+below 1e-4). Letters: C trials, Y targets, H steps, G nodes of the integral over g.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def passed_by(z_CH: Floats, loading_CH: Floats, fresh_CH: Floats) -> Floats:
     below += 1.0
     np.cumprod(below, axis=1, out=below)
     below *= lowest
-    return 1.0 - below @ NODE_WEIGHTS
+    result: Floats = 1.0 - below @ NODE_WEIGHTS
+    return result
 
 
 def stays_below(
@@ -71,8 +72,11 @@ def stays_below(
     below *= fresh_CH[:, None, :, None]
     if times_CH is None:
         below += 1.0
-        return (np.exp(lowest) * below.prod(axis=2)) @ NODE_WEIGHTS
-    with np.errstate(divide="ignore"):
-        np.log1p(below, out=below)
-    below *= times_CH[:, None, :, None]
-    return np.exp(lowest + below.sum(axis=2)) @ NODE_WEIGHTS
+        staying = np.exp(lowest) * below.prod(axis=2)
+    else:
+        with np.errstate(divide="ignore"):
+            np.log1p(below, out=below)
+        below *= times_CH[:, None, :, None]
+        staying = np.exp(lowest + below.sum(axis=2))
+    result: Floats = staying @ NODE_WEIGHTS
+    return result

@@ -67,7 +67,8 @@ def laws(network: Network, trials: Cut, context: Context) -> Laws:
 
 
 def spread_over(horizon_H: Floats, trials: Cut, at_knots: Laws) -> tuple[Floats, Floats, Floats]:
-    """Tables (M, H, Q), loadings and freshness (M, H) at the steps of the horizon, straight between the knots."""
+    """Tables (M, H, Q), loadings and freshness (M, H) at the steps of the horizon, straight between the
+    knots."""
     lag = (horizon_H[None, :] - trials.last_step[:, None]) / trials.spacing[:, None]
     position = knot_position(lag, trials.remaining[:, None]).astype(np.float32)
     hat_MJH = position[:, None, :] - np.arange(KNOTS, dtype=np.float32)[:, None]

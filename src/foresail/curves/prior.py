@@ -39,7 +39,8 @@ def _shapes(rng: Generator, t: Floats, trials: int) -> Floats:
     counts = rng.multinomial(trials, 0.5 * shares / shares.sum() + 0.5 * own)
     rows = [family(t, float(t[-1]), int(n), rng) for (family, _), n in zip(FAMILIES, counts, strict=True) if n]
     shapes = np.concatenate(rows)[rng.permutation(trials)]
-    return shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0)
+    result: Floats = shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0)
+    return result
 
 
 def _levels(rng: Generator, trials: int) -> tuple[Floats, Floats]:
@@ -77,7 +78,8 @@ def _noise(rng: Generator, curves: Floats, t: Floats) -> Floats:
         white *= np.minimum(np.abs(rng.standard_t(3.0, size=(trials, steps))), 8.0) * 0.8
     size = log_uniform(rng, 0.002, 0.06, 1) * np.exp(rng.normal(0.0, rng.uniform(0.2, 1.0), (trials, 1)))
     drift = _smooth(rng, t, trials) if rng.random() < 0.5 else _slow(rng, t, trials)
-    return white + size * drift * (rng.random((trials, 1)) < rng.uniform(0.3, 1.0))
+    result: Floats = white + size * drift * (rng.random((trials, 1)) < rng.uniform(0.3, 1.0))
+    return result
 
 
 def _slow(rng: Generator, t: Floats, trials: int) -> Floats:
@@ -96,7 +98,8 @@ def _smooth(rng: Generator, t: Floats, trials: int) -> Floats:
     path = np.zeros((trials, len(t)))
     for _ in range(5):
         path += np.sin(rng.uniform(0.2, 3.0, (trials, 1)) * clock + rng.uniform(0, 2 * np.pi, (trials, 1)))
-    return path * np.sqrt(2.0 / 5.0)
+    result: Floats = path * np.sqrt(2.0 / 5.0)
+    return result
 
 
 def _bend(rng: Generator, curves: Floats) -> Floats:

@@ -75,9 +75,9 @@ def fit_scale(ends: Ends) -> Scale:
     """The map for a study; with leading axes, for many studies at once.
 
     Width is the distance from the median start to the best value, and at least half of the distance from the
-    median of the latest values to their upper decile; the worse half has no say, as it may have diverged. Where
-    both vanish, the median range within a trial serves. With no two different values the magnitude of the only
-    one does; that case alone does not follow a shift.
+    median of the latest values to their upper decile; the worse half has no say, as it may have diverged.
+    Where both vanish, the median range within a trial serves. With no two different values the magnitude
+    of the only one does; that case alone does not follow a shift.
     """
     best = _ordered(ends.high, 1.0)
     width = best - _ordered(ends.first, 0.5)

@@ -1,8 +1,8 @@
 """How good forecasts were: proper scores, coverage, reliability, and whether small chances were small enough.
 
-Laws are distribution functions on a grid, outcomes are known to a resolution: a metric that stands still gives
-the same value again and again, and an interval either side of it keeps that from earning an infinite score
-or a false coverage (Czado, Gneiting and Held 2009). Letters: M forecasts, X grid values, B bins.
+Laws are distribution functions on a grid, outcomes are known to a resolution: a metric that stands still
+gives the same value again and again, and an interval either side of it keeps that from earning an infinite
+score or a false coverage (Czado, Gneiting and Held 2009). Letters: M forecasts, X grid values, B bins.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ SMALL = 0.05  # chances under this are what ending a trial rests on
 
 
 def crps(grid_X: Floats, law_MX: Floats, outcome_M: Floats) -> Floats:
-    """Continuous ranked probability score (M,), in units of the grid, lower is better (Gneiting, Raftery 2007).
+    """Continuous ranked probability score (M,), in units of the grid, lower is better (Gneiting, Raftery
+    2007).
 
     >>> grid = np.array([0.0, 1.0, 2.0])
     >>> crps(grid, np.array([[0.0, 1.0, 1.0]]), np.array([1.0])).tolist()
     [0.0]
     """
     step = (grid_X[None, :] >= outcome_M[:, None] - 1e-12).astype(float)
-    return ((law_MX - step) ** 2)[:, :-1] @ np.diff(grid_X)
+    result: Floats = ((law_MX - step) ** 2)[:, :-1] @ np.diff(grid_X)
+    return result
 
 
 def interval(grid_X: Floats, law_MX: Floats, outcome_M: Floats, resolution: float) -> tuple[Floats, Floats]:
@@ -44,7 +46,8 @@ def log_score(below_M: Floats, upto_M: Floats, resolution: float, floor: float =
     `floor` mixes in that share of a uniform law of unit width, so that one surprise cannot decide a contest.
     """
     density = np.maximum(upto_M - below_M, 0.0) / (2.0 * resolution)
-    return np.log(np.maximum((1.0 - floor) * density + floor, 1e-300))
+    result: Floats = np.log(np.maximum((1.0 - floor) * density + floor, 1e-300))
+    return result
 
 
 def coverage(below_M: Floats, upto_M: Floats, level: float) -> float:
@@ -68,7 +71,8 @@ def brier(prob_M: Floats, event_M: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Said against seen, in bins of equal width; empty bins are left out. Fields of shape (B,) but `error`."""
+    """Said against seen, in bins of equal width; empty bins are left out. Fields of shape (B,) but
+    `error`."""
 
     said: Floats
     seen: Floats
@@ -88,7 +92,8 @@ def reliability(prob_M: Floats, event_M: Floats, bins: int = 10) -> Reliability:
 
 
 def tail_ratio(prob_M: Floats, event_M: Floats, below: float = SMALL) -> float:
-    """Among forecasts under `below`: how often the event came, over how often it was said to. nan without any.
+    """Among forecasts under `below`: how often the event came, over how often it was said to. nan without
+    any.
 
     Above one, small chances were said to be smaller than they were.
 

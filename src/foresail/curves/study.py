@@ -78,8 +78,8 @@ class StudyState:
     """A study whose points arrive one by one.
 
     `update` and a forecast of a few trials cost the same whatever the size of the study. What all trials say
-    together is fitted when first needed and again after the study has grown by a quarter, so its cost is spread
-    out too; `refit` does it on demand.
+    together is fitted when first needed and again after the study has grown by a quarter, so its cost is
+    spread out too; `refit` does it on demand.
 
     Args:
         mode: "max" or "min".
@@ -126,7 +126,8 @@ class StudyState:
     def update(
         self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None
     ) -> None:
-        """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters (K,)."""
+        """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters
+        (K,)."""
         if trial == len(self) and (self._features is not None or (features is not None and trial == 0)):
             row = _matrix(
                 np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0))

@@ -83,4 +83,5 @@ def read(table: Floats, scores: Floats) -> Floats:
     k = np.clip(np.searchsorted(SCORES, scores) - 1, 0, LAST - 1)
     part = (scores - SCORES[k]) / _GAPS[k]
     low = np.take_along_axis(table, k, axis=-1)
-    return low + part * (np.take_along_axis(table, k + 1, axis=-1) - low)
+    result: Floats = low + part * (np.take_along_axis(table, k + 1, axis=-1) - low)
+    return result

@@ -1,7 +1,7 @@
 """The scores of a study's own earlier forecasts, as `explain` and `export` show them.
 
-Each finished trial is cut at several fractions of the schedule and forecast with what the study knows now, its
-own end left out of what the neighbours say. Letters: D finished trials, X grid values, Q normal scores.
+Each finished trial is cut at several fractions of the schedule and forecast with what the study knows now,
+its own end left out of what the neighbours say. Letters: D finished trials, X grid values, Q normal scores.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,11 +51,12 @@ class Learner(nn.Module):
     def __init__(self, mean: Floats, spread: Floats) -> None:
         super().__init__()
         sizes = [len(mean), HIDDEN, HIDDEN, HIDDEN, OUTPUTS]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+        self.layers = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
+        self.registered = nn.ModuleList(self.layers)
         self.mean, self.spread = torch.from_numpy(mean), torch.from_numpy(spread)
         self.gaps = torch.from_numpy(np.diff(SCORES))
         with torch.no_grad():
-            self.layers[-1].weight *= 0.3
+            self.layers[-1].weight.mul_(0.3)
 
     def hidden(self, x: Tensor) -> Tensor:
         hidden = (x - self.mean) / self.spread
@@ -81,7 +82,8 @@ class Learner(nn.Module):
             self.gaps[-1] / increments[:, :, -1]
         )
         short = (-offset[:, :, 0]).clamp(min=0) * (self.gaps[0] / increments[:, :, 0])
-        return cast(Tensor, (z + beyond - short).clamp(-7.5, 7.5))
+        scores: Tensor = (z + beyond - short).clamp(-7.5, 7.5)
+        return scores
 
 
 def loss_of(learner: Learner, x: Tensor, future: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,7 +105,8 @@ def _log_interval(low: Tensor, high: Tensor) -> Tensor:
     flip = (low + high) > 0
     a, b = torch.where(flip, -low, high), torch.where(flip, -high, low)
     top, under = torch.special.log_ndtr(a), torch.special.log_ndtr(b)
-    return top + torch.log1p(-torch.exp((under - top).clamp(max=-1e-6)))
+    result: Tensor = top + torch.log1p(-torch.exp((under - top).clamp(max=-1e-6)))
+    return result
 
 
 def train(steps: int, seed: int) -> dict[str, Floats]:
@@ -115,7 +118,6 @@ def train(steps: int, seed: int) -> dict[str, Floats]:
     sample = np.concatenate([next(batches).features_BF for _ in range(60)])
     learner = Learner(sample.mean(axis=0), sample.std(axis=0) + 0.02)
     _teach_laws(learner, batches, steps)
-    np.savez('/tmp/curves/stage1.npz', **_arrays(learner))
     _teach_freshness(learner, sample_batches(rng, longest=60), max(steps // 10, 1))
     return _arrays(learner)
 
@@ -144,7 +146,8 @@ def _teach_laws(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
 
 
 def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
-    """The one number that says how white the path is, by whether targets are passed; all else stands still."""
+    """The one number that says how white the path is, by whether targets are passed; all else stands
+    still."""
     weight, bias = learner.layers[-1].weight, learner.layers[-1].bias
     head = nn.Linear(HIDDEN, 1)
     with torch.no_grad():
@@ -179,7 +182,8 @@ def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> 
 
 
 def _passages(learner: Learner, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """For one target a trial: below (B, T, G) given the factor, which steps lie ahead (B, T, 1), and whether it passed."""
+    """One target a trial: below it given the factor (B, T, G), steps ahead (B, T, 1), and whether it was
+    passed (B,)."""
     laws = _network(learner).laws(batch.features_BF, batch.level_B)
     steps = batch.values_BT.shape[1]
     remaining = (steps - batch.count_B).astype(float)
@@ -233,7 +237,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20240)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.npz"))
     arguments = parser.parse_args()
-    np.savez_compressed(arguments.out, allow_pickle=False, **train(arguments.steps, arguments.seed))
+    arrays: dict[str, Any] = train(arguments.steps, arguments.seed)
+    np.savez_compressed(arguments.out, **arrays)
 
 
 if __name__ == "__main__":

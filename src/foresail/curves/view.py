@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from foresail.curves.earlier import UNLIKE_VARIANCE, Earlier
 from foresail.curves.features import NO_LEVEL_SD, Context, no_context
 from foresail.curves.history import History
-from foresail.curves.honesty import Record, defended, replay
+from foresail.curves.honesty import (
+    LEAST_REPLAYED,
+    Record,
+    Replays,
+    best_share,
+    defended,
+    record_of,
+    replay,
+)
 from foresail.curves.neighbours import PRIOR_SD, USELESS, Neighbours, fit_neighbours
 from foresail.curves.network import Laws, Network, knot_lags
 from foresail.curves.posterior import Cut, Rows, cut, laws
@@ -28,7 +36,12 @@ Floats = NDArray[Any]
 PRIOR_MEAN = 0.4  # of final values, internal units
 FINISHED_VARIANCE = 1e-4
 SD_INFLATION, SD_FLOOR = np.sqrt(2.0), 0.05  # neighbours are not quite as sure as they think
-LOCAL_SHARE = 0.2  # of the forecast that does not listen to the neighbours
+LOCAL_SHARES = (
+    0.2,
+    0.45,
+    0.7,
+    0.95,
+)  # of the forecast that does not listen to the neighbours; the first by default
 MOST_CURVES = 200  # finished trials whose gains are averaged
 FRACTIONS = np.linspace(0.0, 1.0, 33)  # where the gains of finished trials are kept
 GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in training
@@ -36,7 +49,8 @@ GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """What finished trials gained from each fraction of the schedule to its end: mean and sd (R,), and trust."""
+    """What finished trials gained from each fraction of the schedule to its end: mean and sd (R,), and
+    trust."""
 
     mean: Floats
     sd: Floats
@@ -53,6 +67,7 @@ class GlobalView:
     peers: int
     neighbours: Neighbours | None
     gains: Gains | None
+    local_share: float = LOCAL_SHARES[0]
     record: Record | None = None
     defend: bool = True
 
@@ -62,28 +77,28 @@ class GlobalView:
         return told if self.record is None else self.record.corrected(told, trials.fraction)
 
     def _told(self, network: Network, trials: Cut, rows: Rows, knobs_MK: Floats) -> Laws:
-        own = laws(network, trials, self._context(trials, None))
-        level, sd = np.full(len(rows), PRIOR_MEAN), np.full(len(rows), PRIOR_SD)
+        level, sd = self._levels(rows, knobs_MK)
+        joint = laws(network, trials, self._context(trials, None))
         if self.neighbours is not None:
-            level, sd = self._levels(rows, knobs_MK)
-            sd = np.sqrt((SD_INFLATION * sd) ** 2 + SD_FLOOR**2)
             heard = laws(network, trials, self._context(trials, (level, sd)))
-            share = np.where(trials.prefixes.count_C > 0, LOCAL_SHARE, 0.0).astype(np.float32)[:, None, None]
-            own = Laws(heard.tables + share * (own.tables - heard.tables), heard.loadings, heard.freshness)
+            share = np.where(trials.prefixes.count_C > 0, self.local_share, 0.0).astype(np.float32)
+            joint = replace(heard, tables=heard.tables + share[:, None, None] * (joint.tables - heard.tables))
         if not self.defend:
-            return own
+            return joint
         lags = knot_lags(trials.remaining)
-        tables = defended(own.tables, trials.last_value, level, sd, trials.fraction, lags / lags[:, -1:])
-        return Laws(tables, own.loadings, own.freshness)
+        tables = defended(joint.tables, trials.last_value, level, sd, trials.fraction, lags / lags[:, -1:])
+        return replace(joint, tables=tables)
 
     def _levels(self, rows: Rows, knobs_MK: Floats) -> tuple[Floats, Floats]:
-        assert self.neighbours is not None
+        """What the neighbours say of each final value: mean and sd, (M,) each."""
+        level, sd = np.full(len(rows), PRIOR_MEAN), np.full(len(rows), PRIOR_SD)
+        if self.neighbours is None:
+            return level, sd
         known = rows < len(self.neighbours.level)
-        level, sd = np.empty(len(rows)), np.empty(len(rows))
         level[known], sd[known] = self.neighbours.level[rows[known]], self.neighbours.level_sd[rows[known]]
         if not known.all():
             level[~known], sd[~known] = self.neighbours.predict(knobs_MK[~known])
-        return level, sd
+        return level, np.sqrt((SD_INFLATION * sd) ** 2 + SD_FLOOR**2)
 
     def _context(self, trials: Cut, told: tuple[Floats, Floats] | None) -> Context:
         m = len(trials.fraction)
@@ -119,10 +134,17 @@ def fit_view(
     if not honesty:
         return view
 
-    def laws_of(part: Cut, rows: Rows) -> Laws:
-        return view.laws(network, part, rows, knobs_CK[rows])
+    def replayed(view: GlobalView) -> Replays | None:
+        def laws_of(part: Cut, rows: Rows) -> Laws:
+            return view.laws(network, part, rows, knobs_CK[rows])
 
-    return replace(view, record=replay(history, finished, scale, end, gap, laws_of))
+        return replay(history, finished, scale, end, gap, laws_of)
+
+    if view.neighbours is not None and len(finished) >= LEAST_REPLAYED:
+        listening, deaf = replayed(replace(view, local_share=0.0)), replayed(replace(view, local_share=1.0))
+        view = replace(view, local_share=best_share(listening, deaf, LOCAL_SHARES))
+    replays = replayed(view)
+    return view if replays is None else replace(view, record=record_of(replays))
 
 
 def finished_trials(history: History, scale: Scale, end: float, gap: float) -> Rows:
@@ -175,7 +197,8 @@ def _sites(view: GlobalView, network: Network, history: History, finished: Rows)
 
 
 def _own_word(view: GlobalView, network: Network, part: Cut) -> tuple[Floats, Floats]:
-    """Moments of the forecast of each final value, with the broad prior divided out; `USELESS` where little is left."""
+    """Moments of the forecast of each final value, with the broad prior divided out; `USELESS` where
+    little is left."""
     end = laws(network, part, view._context(part, None)).tables[:, -1].astype(np.float64)
     m = end @ MEAN_WEIGHTS
     v = np.maximum((end**2) @ MEAN_WEIGHTS - m * m, 1e-6)

@@ -57,6 +57,8 @@ def next_probe(
     if not measured:
         return Probe(fastest, float("inf"), cost_s)
     best = min(measured.values())
+    if not np.isfinite(best):  # all that ran so far did not fit
+        return Probe(fastest, float("inf"), cost_s)
     gains = _expected_gain(prediction.log_median[rest], prediction.log_sd[rest], best)
     gain = float(gains.max()) * remaining_steps if gains.max() > 0 else 0.0
     return Probe(fastest if gain > cost_s else None, gain, cost_s)

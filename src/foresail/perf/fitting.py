@@ -30,7 +30,7 @@ NOISE_SD = 0.015
 """Floor of the relative error of a measurement (median of a few steps)."""
 _DEGREES = 4.0
 """Of freedom of the Student-t noise: a deviation of 4 sd counts as one of 2."""
-_ROUNDS, _CLOSE = 30, 2e-3
+_ROUNDS, _FULL_STEPS, _CLOSE = 30, 6, 2e-3
 _REACH = 1.5
 """The farthest that a log-parameter moves in one step: the law is nearly linear within it."""
 _AMPLITUDES = (0.5, 0.7, 1.0, 1.4, 2.0)
@@ -209,12 +209,14 @@ class _Problem:
             measured = np.where(self.censored, _above(values, self.log_value), self.log_value)
             surprise = measured - values + ((theta - self.law.medians) * slopes).sum(1)
             model, left_out = self._conditioned(slopes, surprise, noise)
-            noise = self.noise * np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
+            doubt = np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
+            noise = self.noise * np.where(self.censored, 1.0, doubt)
             step = self._moved(model) + self.law.medians - theta
             far = float(np.abs(step).max())
             if far < _CLOSE:
                 break
-            theta = theta + step * min(1.0, _REACH / far) * (1.0 if turn < _ROUNDS // 2 else 0.5)
+            damped = min(1.0, _FULL_STEPS / (turn + 1))  # a knee between two regimes makes full steps swing
+            theta = theta + step * min(damped, _REACH / far)
         return model
 
     def _moved(self, model: Fit) -> Floats:

@@ -112,8 +112,22 @@ def upper_bytes(prediction: Prediction, *, factor: float = 1.645) -> Floats:
     return found
 
 
-def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645) -> Bools:
-    """[N] whether runs stay within their devices' memory with 95 % confidence."""
+def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645, failed: Rows | None = None) -> Bools:
+    """[N] whether runs stay within their devices' memory with 95 % confidence.
+
+    `failed` are runs that ran out of memory: what needs at least as much is never called safe again.
+    """
     bound = upper_bytes(predict(MEMORY, model, rows), factor=factor)
     found: Bools = bound <= USABLE_FRAC * rows.memory_bytes
+    return found if failed is None else found & ~needs_as_much(rows, failed)
+
+
+def needs_as_much(rows: Rows, failed: Rows) -> Bools:
+    """[N] whether a run is one that failed, or the same with a larger micro-batch."""
+    names = ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len")
+    alike = [getattr(rows, name)[:, None] == getattr(failed, name)[None] for name in names]
+    same: Bools = np.all(alike, axis=0)
+    found: Bools = np.asarray(
+        (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1), dtype=np.bool_
+    )
     return found

@@ -38,7 +38,8 @@ class Kinship:
             own_var = np.where(both_known, residual.job_sd**2, residual.blind_sd**2)
             weight = residual.shared_sd**2 * both_known + residual.device_sd**2 * self._same_device
             weight = (weight + own_var * self._same_job) * amplitude**2
-            self._residuals.append((law.index[residual.parameter], weight * _alike(residual, a, b)))
+            if weight.any():
+                self._residuals.append((law.index[residual.parameter], weight * _alike(residual, a, b)))
 
     def covariance(self, slopes_a: Floats, slopes_b: Floats) -> Floats:
         """[N, M] prior covariance of the log step times; slopes are their gradients [., P]."""

@@ -97,6 +97,8 @@ class Rows:
     def take(self, index: npt.ArrayLike) -> Rows:
         """The rows at these positions, or where a mask is true."""
         chosen = np.asarray(index)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
         return Rows(**{f.name: getattr(self, f.name)[chosen] for f in dataclasses.fields(self)})
 
     def replace(self, **arrays: npt.ArrayLike) -> Rows:
@@ -116,9 +118,9 @@ def join(*parts: Rows) -> Rows:
 
 
 def identity(*names: str) -> int:
-    """A number for a name that is the same in every process."""
+    """A number for a name that is the same in every process; 48 bits, so that a float holds it."""
     text = "\x1f".join(names).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")
 
 
 def row(  # the four things that a measurement depends on

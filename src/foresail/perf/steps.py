@@ -44,7 +44,8 @@ def settled(step_s: ArrayLike) -> Settled:
     late = times[len(times) // 2 :]
     middle, spread = _robust(late)
     dropped = 0
-    while dropped < len(times) // 2 and abs(times[dropped] - middle) > _FAR * spread:
+    most = min(len(times) // 2, max(2, len(times) // 4))  # a later change is drift, not warm-up
+    while dropped < most and abs(times[dropped] - middle) > _FAR * spread:
         dropped += 1
     kept = times[dropped:]
     middle, spread = _robust(kept)

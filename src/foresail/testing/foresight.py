@@ -45,8 +45,8 @@ class PlainForesight:
 def plain(potential: Any, trials: Sequence[Trial], target: float) -> dict[TrialId, PlainForesight]:
     """In the place of `policies.potential.Potential.foresee`: of each trial alone, from its curve alone.
 
-    The end is the best so far and half of the last gain; the odds fall with the distance from there to the target. Which
-    way is better is not known here, so a value beyond the target on either side counts as near.
+    The end is the last value and half of the last gain; the odds fall with the distance from there to the target. Which
+    way is better is not known here, so being far beyond the target counts like being far from it.
     """
     return {trial.id: _of(trial, target) for trial in trials}
 

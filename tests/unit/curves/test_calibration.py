@@ -1,4 +1,5 @@
-"""Simulation-based calibration: on fresh curves from its own prior the posterior is as sure as it should be."""
+"""Simulation-based calibration: on fresh curves from its own prior the posterior is as sure as it should
+be."""
 
 from __future__ import annotations
 
