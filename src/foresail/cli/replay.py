@@ -11,13 +11,18 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from foresail.api.drive import controller_of
 from foresail.cli.exits import Exit
-from foresail.cli.output import say, width
+from foresail.cli.output import emit, say, width
+from foresail.core.events import StudyCreated
+from foresail.engine.verify import verify as same_decisions
+from foresail.errors import CallerError
 from foresail.replay.compare import Batch, batches, compare
 from foresail.replay.contenders import contenders
 from foresail.replay.record import Record
 from foresail.replay.scores import REFERENCE
 from foresail.replay.session import Setting
+from foresail.replay.source import events_of
 from foresail.replay.tables import report
 
 
@@ -33,6 +38,7 @@ from foresail.replay.tables import report
 @click.option("--restart", default=0.0, show_default=True, help="Seconds more to continue one.")
 @click.option("--charge-deciding", is_flag=True, help="Add the time that decisions take to the virtual time.")
 @click.option("--processes", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(1))
+@click.option("--verify", is_flag=True, help="Check that recorded studies decide the same again; compare nothing.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the records there; - for stdout.")
 def command(
     traces: tuple[Path, ...],
@@ -46,6 +52,7 @@ def command(
     restart: float,
     charge_deciding: bool,
     processes: int,
+    verify: bool,
     json_file: Path | None,
 ) -> Exit:
     """Play recorded TRACES under several policies and compare them.
@@ -53,6 +60,8 @@ def command(
     A trace is a folder with trace.json, a study of Foresail, or an Optuna storage (journal or SQLite). Ratios are
     against random, which is added where it is not named.
     """
+    if verify:
+        return _verify(traces)
     setting = Setting(
         workers=workers,
         target=None if target == "none" else target,
@@ -68,6 +77,25 @@ def command(
         targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
         Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
     return Exit.DONE
+
+
+def _verify(paths: tuple[Path, ...]) -> Exit:
+    """Exit.BUG where a log's decisions do not follow from its facts."""
+    code = Exit.DONE
+    for path in paths:
+        events = list(events_of(path))
+        spec = next((event.spec for event in events if isinstance(event, StudyCreated)), None)
+        if spec is None:
+            raise CallerError(
+                f"{path} holds no study of Foresail", do="--verify reads the studies that Foresail records"
+            )
+        difference = same_decisions(events, controller_of(spec))
+        if difference is None:
+            emit(f"{path}: {len(events)} events, the same decisions, byte for byte")
+        else:
+            emit(f"{path}: event {difference.at} differs: recorded {difference.recorded}, decided {difference.decided}")
+            code = Exit.BUG
+    return code
 
 
 def _work(traces: tuple[Path, ...], policy: str, search: str, seeds: int, setting: Setting) -> list[Batch]:

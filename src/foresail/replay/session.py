@@ -35,6 +35,9 @@ class Setting(Struct, frozen=True, kw_only=True):
             workers, is used; it then counts with that time and as censored.
         start_s: Seconds from the launch of an attempt to its first step; None for what the trace has measured.
         restart_s: Seconds more for an attempt that continues a trial; None likewise.
+        leave_s: Seconds from the last thing that an attempt does until its worker is free; None likewise, and then
+            with what the trace tells of whether it leaves at once (`Hardships.prompt`).
+        same_fates: Whether an attempt has the delays that the recorded attempt of its number had.
         straggler_frac, straggler_factor, failures_per_hour, checkpoint_steps: as in `Hardships`.
         changes: (study seconds, workers from then on): slots that come and go.
         charge_deciding: Whether virtual time passes while engine and policy think; records then vary a little.
@@ -45,6 +48,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     budget_frac: float = 0.2
     start_s: float | None = 0.0
     restart_s: float | None = 0.0
+    leave_s: float | None = 0.0
+    same_fates: bool = False
     straggler_frac: float = 0.0
     straggler_factor: float = 2.0
     failures_per_hour: float = 0.0
@@ -123,6 +128,10 @@ def _hardships(trace: Trace, setting: Setting, seed: int) -> Hardships:
     return Hardships(
         start_s=(trace.starts_s or 0.0) if setting.start_s is None else setting.start_s,
         restart_s=(trace.restarts_s or 0.0) if setting.restart_s is None else setting.restart_s,
+        leave_s=(trace.leaves_s or 0.0) if setting.leave_s is None else setting.leave_s,
+        kill_s=(trace.kills_s or 0.0) if setting.leave_s is None else setting.leave_s,
+        prompt=trace.prompt if setting.leave_s is None else True,
+        fates=trace.fates if setting.same_fates else {},
         straggler_frac=setting.straggler_frac,
         straggler_factor=setting.straggler_factor,
         failures_per_hour=setting.failures_per_hour,

@@ -22,7 +22,9 @@ def report(records: Sequence[Record], *, reference: str, targets: Sequence[str])
     base = policies[reference]
     parts: list[RenderableType] = []
     for target in targets:
-        parts += [_title(f"Speed-up over {reference} to {target}: mean [90 % interval] share that never got there")]
+        parts += [
+            _title(f"Speed-up over {reference} to {target}: mean, share that never got there; [90 % interval] over all")
+        ]
         parts += [_times(policies, base, target)]
     parts += [_title("Regret at a share of the budget: what is left of the way from the median to the top 1 %")]
     parts += [_regret(policies), _title("Use of resources, mean of a run"), _use(policies)]
@@ -42,15 +44,16 @@ def _times(policies: Mapping[str, Sequence[Record]], base: Sequence[Record], tar
         traces = {r.trace for r in base if name in ("all", family(r.trace))}
         table.add_column(f"{name} ({len(traces)})", justify="right", no_wrap=True)
     for policy, records in policies.items():
-        table.add_row(policy, *(_speedup(records, base, target, name) for name in shown))
+        table.add_row(policy, *(_speedup(records, base, target, name, whole=name == "all") for name in shown))
     return table
 
 
-def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, name: str) -> str:
+def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, name: str, *, whole: bool) -> str:
     found = speedup([r for r in records if name in ("all", family(r.trace))], base, target)
     if found is None:
         return "-"
-    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}] {found.censored_frac:.0%}"
+    interval = f" [{found.low:.2f}, {found.high:.2f}]" if whole else ""
+    return f"{found.mean:.2f}{interval} {found.censored_frac:>4.0%}"
 
 
 def family(trace: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from foresail.core.goal import Mode
 from foresail.core.spec import StudySpec
-from foresail.core.words import Config
-from foresail.executors.replay import Recording
+from foresail.core.words import AttemptId, Config
+from foresail.executors.replay import Fate, Recording
 from foresail.space import Space
 
 TARGETS = ("top10pct", "top1pct", "best")
@@ -26,8 +26,11 @@ class Trace:
     """Recorded curves.
 
     `configs` and `curves` go together; `numbers`: how the source numbers them. `targets`: by name, the value that a
-    share of the configurations reaches. `starts_s`, `restarts_s`: measured delays of launches, where there are any;
-    `study`: what was asked for, where Foresail has recorded it.
+    share of the configurations reaches.
+
+    Where Foresail has recorded it: `study`, what was asked for; `workers`, how many trials ran at a time; `starts_s`,
+    `restarts_s`, `leaves_s`, `kills_s`, `prompt` as in `Hardships`, measured; `fates`: the same of each attempt, if the
+    rows are played in their order.
     """
 
     name: str
@@ -40,7 +43,12 @@ class Trace:
     numbers: tuple[int, ...] = ()
     starts_s: tuple[float, ...] = ()
     restarts_s: tuple[float, ...] = ()
+    leaves_s: tuple[float, ...] = ()
+    kills_s: tuple[float, ...] = ()
+    prompt: bool = True
+    fates: Mapping[AttemptId, Fate] = field(default_factory=dict)
     study: StudySpec | None = None
+    workers: int = 1
 
     @cached_property
     def row_of(self) -> Mapping[tuple[tuple[str, object], ...], int]:

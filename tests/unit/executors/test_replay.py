@@ -174,3 +174,21 @@ def test_a_horizon_is_declared_only_where_the_recording_says_so() -> None:
         executor.perform(launch())
         horizons = [e.max_steps for e in facts(executor, 2.0) if isinstance(e, ev.HorizonDeclared)]
         assert horizons == ([] if declared is None else [declared])
+
+
+def test_cores_are_free_when_the_attempt_is_gone() -> None:
+    executor = cluster(Hardships(leave_s=0.5, kill_s=2.0, prompt=False))
+    executor.perform(launch(trial=0, cores=(0,)))
+    executor.perform(launch(trial=1, cores=(1,)))
+    executor.perform(launch(trial=2, cores=(2,)))
+    seen: list[ev.Fact] = []
+    while not points(seen):
+        seen += executor.poll(1e6)
+    executor.perform(Yield(AttemptId("0-1")))
+    executor.perform(Kill(AttemptId("1-1")))
+    ends = {e.attempt: (e.outcome, e.at_s) for e in facts(executor) if isinstance(e, ev.AttemptEnded)}
+    assert ends == {
+        "0-1": (Outcome.YIELDED, 3.5),  # it had gone on: it leaves after its second step
+        "1-1": (Outcome.KILLED, 3.0),
+        "2-1": (Outcome.COMPLETED, 6.5),
+    }

@@ -183,3 +183,30 @@ def test_the_command_passes_errors_on(tmp_path: Path) -> None:
         run_command(str(tmp_path / "none"), "--processes", "1")
     with pytest.raises(CallerError, match="did you mean 'top1pct'"):
         run_command(str(write_folder(tmp_path / "tiny")), "--target", "top1", "--processes", "1")
+
+
+def test_a_stored_study_is_verified_byte_for_byte(tmp_path: Path) -> None:
+    from foresail.core import events as ev
+    from foresail.core.goal import maximize
+    from foresail.core.spec import Choice, Resources, StudySpec
+    from foresail.engine.controller import Controller
+    from foresail.policies.registry import make
+    from foresail.search import get
+    from foresail.search.proposals import Proposals
+    from foresail.space import Float, Space
+    from foresail.stores.export import write_jsonl
+
+    spec = StudySpec(
+        name="s", space=Space(x=Float(0.0, 1.0)).to_dict(), goal=maximize("accuracy", trials=3),
+        policy=Choice("asha"), resources=Resources(workers=2),
+    )  # fmt: skip
+    controller = Controller(make(spec.policy), Proposals(get("random")))
+    log: list[ev.Event] = []
+    for fact in (ev.StudyCreated(at_s=0.0, spec=spec), ev.DriverStarted(at_s=0.0, cores=(0, 1)), ev.Ticked(at_s=0.0)):
+        log += controller.feed(fact).events
+    write_jsonl(log, tmp_path / "s.jsonl")
+    _, shown, _ = run_command(str(tmp_path / "s.jsonl"), "--verify")
+    assert "the same decisions, byte for byte" in shown
+    write_jsonl([event for event in log if not isinstance(event, ev.Planned)], tmp_path / "cut.jsonl")
+    _, shown, _ = run_command(str(tmp_path / "cut.jsonl"), "--verify")
+    assert "differs" in shown

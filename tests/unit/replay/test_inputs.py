@@ -15,6 +15,7 @@ from foresail.core import events as ev
 from foresail.engine.controller import Controller
 from foresail.engine.verify import verify
 from foresail.errors import CallerError
+from foresail.replay.again import play_again
 from foresail.replay.recorded import read_events
 from foresail.replay.session import Contender, Setting, policy_of, replay
 from foresail.replay.source import events_of, read
@@ -55,6 +56,17 @@ def test_a_recorded_study_replays_to_itself(policy: str) -> None:
     assert same >= 0.8 * len(grants(log))
     assert grants(again)[: same - 3] == grants(log)[: same - 3]
     assert again[-1].at_s == pytest.approx(log[-1].at_s, rel=0.05)
+
+
+@pytest.mark.parametrize("policy", ["random", "asha", "asha-stop", "hyperband"])
+def test_a_study_played_again_takes_the_time_that_it_took(policy: str) -> None:
+    """Delays of starts, restarts and ends are those of the study itself, attempt by attempt."""
+    setting = Setting(
+        workers=3, budget_frac=0.4, start_s=0.7, restart_s=0.4, leave_s=0.2, straggler_frac=0.3, target=None
+    )
+    found = play_again(played(random_trace(5, configs=30), policy, setting=setting), where="log")
+    assert found.error_frac < 0.02
+    assert found.same_grants_frac > 0.95
 
 
 def test_stored_studies_are_read_from_sqlite_and_from_lines(tmp_path: Path) -> None:
