@@ -84,12 +84,11 @@ def _parallel_score(table: str, how: str, trials: Trials) -> Score:
 
 def _planned(prior: Fit | None, own: Runs) -> np.ndarray:
     """Two runs that tell most before anything is known of the job, then one after the other."""
-    chosen = list(most_telling(STEP_TIME, prior, own.rows, 2))
+    chosen = [int(i) for i in most_telling(STEP_TIME, prior, own.rows, 2)]
     while len(chosen) < _PROBES:
         seen = np.array(chosen)
         model = fit(STEP_TIME, own.rows.take(seen), own.seconds[seen], prior=prior)
-        rest = np.setdiff1d(np.arange(len(own)), seen)
-        chosen.append(rest[most_telling(STEP_TIME, model, own.rows.take(rest), 1)[0]])
+        chosen.append(int(most_telling(STEP_TIME, model, own.rows, 1, without=chosen)[0]))
     return np.array(chosen)
 
 

@@ -74,21 +74,31 @@ def _expected_gain(log_median: Floats, log_sd: Floats, best_s: float) -> Floats:
     return np.maximum(gain, 0.0)
 
 
-def most_telling(law: Law, model: Fit | None, rows: Rows, count: int, *, noise_sd: float = 0.03) -> Ints:
+def most_telling(
+    law: Law,
+    model: Fit | None,
+    rows: Rows,
+    count: int,
+    *,
+    without: Sequence[int] = (),
+    noise_sd: float = 0.03,
+) -> Ints:
     """`count` of N runs whose measurement would tell most about all of them, one after the other.
 
-    Each is the one that lowers the summed variance most (greedy A-optimal design, as Ernest's, NSDI 2016).
+    Each is the one that lowers the summed variance most (greedy A-optimal design, as Ernest's, NSDI 2016);
+    those in `without` are not chosen.
 
     Raises:
         CallerError: more are asked for than there are.
     """
-    if not 0 <= count <= len(rows):
-        raise CallerError(f"{count} of {len(rows)} configurations", allowed=f"0 to {len(rows)}")
+    left_over = len(rows) - len(set(without))
+    if not 0 <= count <= left_over:
+        raise CallerError(f"{count} of {left_over} configurations", allowed=f"0 to {left_over}")
     left = joint_covariance(law, model, rows).copy()
     chosen: list[int] = []
     for _ in range(count):
         gain = (left**2).sum(0) / (np.diag(left) + noise_sd**2)
-        gain[chosen] = -1.0
+        gain[[*chosen, *without]] = -1.0
         best = int(np.argmax(gain))
         chosen.append(best)
         left -= np.outer(left[:, best], left[:, best]) / (left[best, best] + noise_sd**2)
