@@ -19,6 +19,9 @@ from foresail.perf.law import Law
 from foresail.perf.rows import Floats, Ints, Rows
 from foresail.perf.words import Job, Precision, Recompute, Sharding, SystemConfiguration
 
+_PROMISING = 0.1
+"""Of the largest expected gain, below which a configuration is not probed for being fast alone."""
+
 
 class Probe(NamedTuple):
     """Which configuration to run next, and the numbers behind it.
@@ -41,7 +44,8 @@ def next_probe(
 ) -> Probe:
     """The unmeasured configuration to run next, given step times predicted for all N of them.
 
-    Greedy: the one predicted to be fastest. It is worth a probe while the expected improvement on the best
+    Greedy: the one predicted to be fastest, passing over those that are known too well to gain much (twins of
+    measured ones). It is worth a probe while the expected improvement on the best
     measured step (of a log-normal prediction), over the remaining steps, exceeds the cost of moving there.
 
     Raises:
@@ -61,6 +65,8 @@ def next_probe(
         return Probe(fastest, float("inf"), cost_s)
     gains = _expected_gain(prediction.log_median[rest], prediction.log_sd[rest], best)
     gain = float(gains.max()) * remaining_steps if gains.max() > 0 else 0.0
+    promising = rest[gains >= _PROMISING * gains.max()]
+    fastest = int(promising[np.argmin(prediction.log_median[promising])])
     return Probe(fastest if gain > cost_s else None, gain, cost_s)
 
 
