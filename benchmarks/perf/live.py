@@ -66,10 +66,12 @@ def _target(name: str) -> str:
     return f"{Path(__file__).parent / 'jobs.py'}:{name}"
 
 
-def exhaustive(name: str, *, seconds: float, rounds: int, rng: np.random.Generator) -> Exhaustive:
+def exhaustive(
+    name: str, *, seconds: float, rounds: int, workers: Sequence[int], rng: np.random.Generator
+) -> Exhaustive:
     """Measure all combinations of threads, replicas, micro-batch and loader workers, interleaved."""
     cores = usable_cores()
-    systems = cpu_configurations(global_batch=_GLOBAL_BATCH, cores=cores, loader_workers=(0, 1, 2))
+    systems = cpu_configurations(global_batch=_GLOBAL_BATCH, cores=cores, loader_workers=workers)
     times: list[list[float]] = [[] for _ in systems]
     spent = 0.0
     for _ in range(rounds):
@@ -161,13 +163,25 @@ def sharing(tables: list[Exhaustive], *, seconds: float, rounds: int) -> list[Sc
 @click.option("--seconds", default=1.0, show_default=True, help="Of steps for each measurement.")
 @click.option("--rounds", default=3, show_default=True, help="Over all combinations; medians are taken.")
 @click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), default=_JOBS, help="Which jobs.")
+@click.option("--workers", multiple=True, default=(0, 1, 2), show_default=True, help="Loader workers to try.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write rows and times here.")
 @click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), help="Write rows and measurements here."
+    "--replay", type=click.Path(exists=True, path_type=Path), help="Score what such a file measured."
 )
-def main(seconds: float, rounds: int, jobs: tuple[str, ...], json_file: Path | None) -> None:
+def main(
+    seconds: float,
+    rounds: int,
+    jobs: tuple[str, ...],
+    workers: tuple[int, ...],
+    json_file: Path | None,
+    replay: Path | None,
+) -> None:
     """Measure and score."""
+    if replay is not None:
+        _print(scores_of(_replayed(replay)))
+        return
     rng = np.random.default_rng(0)
-    tables = [exhaustive(name, seconds=seconds, rounds=rounds, rng=rng) for name in jobs]
+    tables = [exhaustive(name, seconds=seconds, rounds=rounds, workers=workers, rng=rng) for name in jobs]
     scores = [*scores_of(tables), *sharing(tables, seconds=seconds, rounds=rounds)]
     _print(scores)
     if json_file is not None:

@@ -20,37 +20,32 @@ _PROBES, _LEAST = 8, 12
 _TESTED = 150
 
 
-def data_parallel(
-    tables: list[Runs], target: Runs, pool: dict[str, list[Trials]], *, seed: int = 0
-) -> list[Score]:
-    """Each (workload, device) of a table from eight probes, with the other workloads as prior.
+def data_parallel(runs: Runs, pool: dict[str, list[Trials]], *, seed: int = 0) -> list[Score]:
+    """Each (workload, device) of a table from eight probes, with the table's other workloads as prior.
 
     `pool` collects the trials of all tables.
     """
     planned, random = Trials(), Trials()
-    chosen = {id(t): measured(t) for t in tables}
-    workload = {id(t): np.array([job.split("/")[0] for job in t.job]) for t in tables}
-    index = chosen[id(target)]
-    names = workload[id(target)]
+    index = measured(runs)
+    names = np.array([job.split("/")[0] for job in runs.job])
     for name in np.unique(names[index]):
         rng = np.random.default_rng(seed)
-        others = [chosen[id(t)][workload[id(t)][chosen[id(t)]] != name] for t in tables]
-        prior = history(tables, others, rng)
+        prior = history([runs], [index[names[index] != name]], rng)
         of_name = index[names[index] == name]
-        for job, device in sorted(set(zip(target.job[of_name], target.device[of_name], strict=True))):
-            own = of_name[(target.job[of_name] == job) & (target.device[of_name] == device)]
+        for job, device in sorted(set(zip(runs.job[of_name], runs.device[of_name], strict=True))):
+            own = of_name[(runs.job[of_name] == job) & (runs.device[of_name] == device)]
             if len(own) < _LEAST:
                 continue
-            plan = own[_planned(prior, target.take(own))]
+            plan = own[_planned(prior, runs.take(own))]
             for trials, probes in ((planned, plan), (random, rng.choice(own, _PROBES, replace=False))):
                 rest = np.setdiff1d(own, probes)
                 if len(rest) > _TESTED:
                     rest = rng.choice(rest, _TESTED, replace=False)
-                trials.add(str(name), prior, target, probes, rest)
+                trials.add(str(name), prior, runs, probes, rest)
     found = []
     for how, trials in (("planned", planned), ("random", random)):
         if trials.errors:
-            found.append(_parallel_score(target.name, how, trials))
+            found.append(_parallel_score(runs.name, how, trials))
             pool.setdefault(how, []).append(trials)
     return found
 
@@ -84,12 +79,11 @@ def _parallel_score(table: str, how: str, trials: Trials) -> Score:
 
 def _planned(prior: Fit | None, own: Runs) -> np.ndarray:
     """Two runs that tell most before anything is known of the job, then one after the other."""
-    chosen = list(most_telling(STEP_TIME, prior, own.rows, 2))
+    chosen = [int(i) for i in most_telling(STEP_TIME, prior, own.rows, 2)]
     while len(chosen) < _PROBES:
         seen = np.array(chosen)
         model = fit(STEP_TIME, own.rows.take(seen), own.seconds[seen], prior=prior)
-        rest = np.setdiff1d(np.arange(len(own)), seen)
-        chosen.append(rest[most_telling(STEP_TIME, model, own.rows.take(rest), 1)[0]])
+        chosen.append(int(most_telling(STEP_TIME, model, own.rows, 1, without=chosen)[0]))
     return np.array(chosen)
 
 

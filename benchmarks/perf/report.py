@@ -42,20 +42,19 @@ def scores(tables: list[Table]) -> Iterator[Score]:
             yield from others.pairs(table)
     yield from planning.published(tables)
     runs = [r for t in tables if "other_workload" not in t.columns and (r := runs_of(t)) is not None]
-    blind = [r for r in runs if not r.known]
     pool: dict[str, list[Trials]] = {}
     for one in runs:
-        yield from _of(one, blind, pool)
+        yield from _of(one, pool)
     yield from others.pooled(pool)
 
 
-def _of(runs: Runs, blind: list[Runs], pool: dict[str, list[Trials]]) -> Iterator[Score]:
+def _of(runs: Runs, pool: dict[str, list[Trials]]) -> Iterator[Score]:
     import numpy as np
 
     if np.isfinite(runs.memory_gib).sum() >= 10:
         yield from others.memory(runs)
     if not runs.known:
-        yield from others.data_parallel(blind, runs, pool)
+        yield from others.data_parallel(runs, pool)
     elif runs.tensor_parallel and len(runs) >= 100:
         yield from transformers.unseen_size(runs)
         yield from transformers.unseen_size(runs, other_hidden=True)

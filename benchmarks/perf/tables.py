@@ -102,7 +102,10 @@ def runs_of(table: Table) -> Runs | None:
     """A table's runs; None where a row says too little to place it (no micro-batch anywhere)."""
     made, kept = [], []
     for entry in table.rows:
-        entry_row = _row(entry)
+        try:
+            entry_row = _row(entry)
+        except CallerError:
+            continue  # a row that no run can have: heads that do not divide, a degree of zero
         if entry_row is not None:
             made.append(entry_row)
             kept.append(entry)

@@ -104,11 +104,12 @@ def _sync_s(rows: Rows, p: Named) -> Floats:
     volumes = np.where(full, 3.0, 2.0)
     held = rows.params * _stage_frac(rows) / rows.tp
     sent = volumes * (rows.dp - 1) / rows.dp * held * np.maximum(rows.element_bytes, 2.0)
-    link = np.where(
-        rows.nodes > 1,
-        rows.network_bytes_per_s * p["sync_network_eff"],
-        rows.link_bytes_per_s * p["sync_link_eff"],
-    )
+    inside = rows.link_bytes_per_s * p["sync_link_eff"]
+    beside = np.clip(
+        rows.per_node / rows.tp, 1.0, rows.dp
+    )  # members of the group in one machine share its ports
+    between = np.minimum(rows.network_bytes_per_s * p["sync_network_eff"] * beside, inside)
+    link = np.where(rows.nodes > 1, between, inside)
     latency = p["sync_latency"] + p["sync_latency_step"] * (rows.dp - 1)
     return np.where(rows.dp > 1, (sent / link + latency) * p["sync_scale"], 1e-9)
 

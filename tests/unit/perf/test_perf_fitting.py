@@ -88,7 +88,7 @@ def test_a_job_without_features_is_learned_from_steps() -> None:
     probes = np.array([0, 4, 6, 9, 11, 13, 15, 19])
     rest = np.setdiff1d(np.arange(len(rows)), probes)
     model = fit(STEP_TIME, rows.take(probes), times[probes])
-    assert np.median(np.abs(predict(STEP_TIME, model, rows.take(rest)).median / times[rest] - 1)) < 0.04
+    assert np.median(np.abs(predict(STEP_TIME, model, rows.take(rest)).median / times[rest] - 1)) < 0.07
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, math.nan])
