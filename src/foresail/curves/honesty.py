@@ -175,6 +175,10 @@ def _tail(z_D: Floats) -> float:
     return float(np.clip(TAIL_SCORE / ndtri(1.0 - max(share, 0.05)), 1.0, WIDEST))
 
 
+_SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, 60), 1.0 - np.geomspace(0.49, 1e-6, 60), [1.0]])
+_SHARE_SCORES = ndtri(np.clip(_SHARES, 1e-7, 1.0 - 1e-7))
+
+
 def defended(
     tables_MJQ: Floats, last_M: Floats, level_M: Floats, sd_M: Floats, fraction_M: Floats, path_MJ: Floats
 ) -> Floats:
@@ -188,7 +192,7 @@ def defended(
     share = DEFENSIVE * np.maximum(1.0 - 2.0 * fraction_M, 0.0)
     tail = ndtr(-np.abs(SCORES.astype(np.float64)))
     ratio = tail[None, :] / np.maximum(share, 1e-9)[:, None]
-    score = np.where(SCORES > 0, 1.0, -1.0) * ndtri(1.0 - np.minimum(ratio, 1.0))
+    score = np.where(SCORES > 0, 1.0, -1.0) * np.interp(1.0 - ratio, _SHARES, _SHARE_SCORES)
     end = level_M[:, None] + sd_M[:, None] * score
     bound = last_M[:, None, None] + path_MJ[:, :, None] * (end - last_M[:, None])[:, None, :]
     raised = np.where(SCORES > 0, np.maximum(tables_MJQ, bound), np.minimum(tables_MJQ, bound))
