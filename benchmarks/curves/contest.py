@@ -182,6 +182,9 @@ def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
     rankings = {"last": baselines.last_value(s) + jitter}
     for which in (OURS, "plain"):
         f = forecast_of(which, s, rng)
-        rankings[which] = trace.sign * f.mean[s.asked, -1] + jitter * f.unit
+        ahead = np.where(f.future, f.mean, np.nan)[
+            s.asked
+        ]  # the mean of what is still to come, not of its end alone
+        rankings[which] = trace.sign * np.nanmean(ahead, axis=1) + jitter * f.unit
     hits = {name: (truth[np.argsort(-rank)[:number]] >= wanted).mean() for name, rank in rankings.items()}
     return {name: float(hit) for name, hit in hits.items()}

@@ -26,7 +26,7 @@ from foresail.curves.tables import SCORES, read, scores_at
 Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
-SHRINKAGE = 20.0  # finished trials that the prior belief in the forecasts is worth (research: 20)
+SHRINKAGE = 15.0  # finished trials that the prior belief in the forecasts is worth
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread

@@ -42,6 +42,7 @@ LOCAL_SHARES = (
     0.7,
     0.95,
 )  # of the forecast that does not listen to the neighbours; the first by default
+CEILING_POINTS, CEILING_TRIALS = 5, 3  # a ceiling: this many points at the very best, in as many trials
 MOST_CURVES = 200  # finished trials whose gains are averaged
 FRACTIONS = np.linspace(0.0, 1.0, 33)  # where the gains of finished trials are kept
 GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in training
@@ -68,6 +69,7 @@ class GlobalView:
     neighbours: Neighbours | None
     gains: Gains | None
     local_share: float = LOCAL_SHARES[0]
+    capped: bool = False  # the best value looks like a ceiling
     record: Record | None = None
     defend: bool = True
 
@@ -125,7 +127,7 @@ def fit_view(
     """Fits the view to all that has been observed; `study` and `honesty` off leave the scale only."""
     peers = int((history.count > 0).sum())
     scale = fit_scale(history.ends) if peers or not earlier else earlier[-1].scale
-    view = GlobalView(scale, end, gap, peers, None, None, defend=honesty)
+    view = GlobalView(scale, end, gap, peers, None, None, capped=_is_capped(history), defend=honesty)
     finished = finished_trials(history, scale, end, gap)
     if study:
         view = replace(view, gains=_gains(history, finished[~history.lost[finished]], scale, end))
@@ -145,6 +147,14 @@ def fit_view(
         view = replace(view, local_share=best_share(listening, deaf, LOCAL_SHARES))
     replays = replayed(view)
     return view if replays is None else replace(view, record=record_of(replays))
+
+
+def _is_capped(history: History) -> bool:
+    """Whether several trials have stood at the very same best value again and again, as a full score does."""
+    known = np.arange(history.values.shape[1]) < history.count[:, None]
+    best = np.nanmax(history.ends.high, initial=-np.inf)
+    at_best = ((history.values == best) & known).sum(axis=1)
+    return bool((at_best >= CEILING_POINTS).sum() >= CEILING_TRIALS)
 
 
 def finished_trials(history: History, scale: Scale, end: float, gap: float) -> Rows:
