@@ -168,11 +168,11 @@ def _after(t: Floats, at: Floats | float, settle: Floats) -> Floats:
 
 # Shares of the draws. The order is part of the seed.
 FAMILIES: tuple[tuple[Family, float], ...] = (
-    (plain, 0.16),
-    (two_paces, 0.12),
-    (accelerating, 0.08),
+    (plain, 0.17),
+    (two_paces, 0.13),
+    (accelerating, 0.06),
     (saturated, 0.06),
-    (flat, 0.09),
+    (flat, 0.10),
     (delayed, 0.08),
     (untrained_start, 0.05),
     (dropped, 0.07),
@@ -181,5 +181,5 @@ FAMILIES: tuple[tuple[Family, float], ...] = (
     (double_descent, 0.04),
     (two_phase, 0.05),
     (collapsing, 0.05),
-    (wandering, 0.04),
+    (wandering, 0.03),
 )

@@ -100,8 +100,8 @@ def _scale(rng: Generator, raw: Floats, count: NDArray[np.int64]) -> Scale:
 def _context(rng: Generator, inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]) -> Context:
     final = inner[:, :, -1]
     sd = np.exp(rng.uniform(np.log(0.02), np.log(0.5), final.shape))
-    level = final + sd * np.clip(0.8 * rng.standard_t(4.0, size=final.shape), -6.0, 6.0)
-    wrong = rng.random(final.shape) < 0.12
+    level = final + sd * rng.normal(size=final.shape)
+    wrong = rng.random(final.shape) < 0.08
     level = np.where(
         wrong, np.take_along_axis(final, rng.integers(0, final.shape[1], final.shape), axis=1), level
     )

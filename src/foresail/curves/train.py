@@ -118,7 +118,7 @@ def train(steps: int, seed: int) -> dict[str, Floats]:
     sample = np.concatenate([next(batches).features_BF for _ in range(60)])
     learner = Learner(sample.mean(axis=0), sample.std(axis=0) + 0.02)
     _teach_laws(learner, batches, steps)
-    _teach_freshness(learner, sample_batches(rng, longest=60), max(steps // 20, 1))
+    _teach_freshness(learner, sample_batches(rng, longest=60), max(steps // 10, 1))
     return _arrays(learner)
 
 
@@ -233,7 +233,7 @@ def _arrays(learner: Learner) -> dict[str, Floats]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=14000)
+    parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=20240)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.npz"))
     arguments = parser.parse_args()
