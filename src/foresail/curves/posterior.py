@@ -6,12 +6,13 @@ Letters: C trials of the study, M trials asked for, T points, J knots, H horizon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.curves.features import EMPTY_LEVEL, Context, Prefixes, features
+from foresail.curves.features import EMPTY_LEVEL, Context, Prefixes, Summary, summary, told
 from foresail.curves.history import History
 from foresail.curves.network import KNOTS, Laws, Network, knot_position
 from foresail.curves.scale import Scale
@@ -20,7 +21,7 @@ Floats = NDArray[Any]
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cut:
     """Trials of a study up to some of their points, in internal units; each field but `prefixes` is (M,)."""
 
@@ -30,6 +31,11 @@ class Cut:
     last_value: Floats  # internal units
     remaining: Floats  # units from the last point to the end of the schedule
     fraction: Floats  # of the schedule that has been seen
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the curves say by themselves; asked for more than once, with different contexts."""
+        return summary(self.prefixes)
 
 
 def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap: float) -> Cut:
@@ -45,9 +51,7 @@ def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap
     values = np.where(seen, scale.inside(history.values[rows, :width]), 0.0)
     at = np.arange(len(rows))
     first = steps[:, 0]
-    last = np.where(count > 0, steps[at, np.maximum(count - 1, 0)], 0.0)
-    thinned = history.count[rows] / np.maximum(history.total[rows], 1)
-    spacing = np.where(count > 1, (last - first) / np.maximum(count - 1, 1) * thinned, gap)
+    last, spacing = pace(history, rows, count, gap)
     shift = (count > 0) & (first < 0.5 * spacing)  # schedules that report before the first step
     unit_steps = steps / spacing[:, None] + shift[:, None]
     unit_end = np.maximum(end / spacing + shift, 1.0)
@@ -61,9 +65,18 @@ def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap
     )
 
 
+def pace(history: History, rows: Rows, count: Rows, gap: float) -> tuple[Floats, Floats]:
+    """The last step of the first `count` points of trials, and the mean distance between their reports."""
+    last = np.where(count > 0, history.steps[rows, np.maximum(count - 1, 0)], 0.0)
+    thinned = history.count[rows] / np.maximum(history.total[rows], 1)
+    return last, np.where(
+        count > 1, (last - history.steps[rows, 0]) / np.maximum(count - 1, 1) * thinned, gap
+    )
+
+
 def laws(network: Network, trials: Cut, context: Context) -> Laws:
     """Futures (M, ...) at the knots of each trial, internal units."""
-    return network.laws(*features(trials.prefixes, context))
+    return network.laws(*told(trials.summary, context))
 
 
 def spread_over(horizon_H: Floats, trials: Cut, at_knots: Laws) -> tuple[Floats, Floats, Floats]:

@@ -27,7 +27,7 @@ from foresail.curves.honesty import (
 )
 from foresail.curves.neighbours import PRIOR_SD, USELESS, Neighbours, fit_neighbours
 from foresail.curves.network import Laws, Network, knot_lags
-from foresail.curves.posterior import Cut, Rows, cut, laws
+from foresail.curves.posterior import Cut, Rows, cut, laws, pace
 from foresail.curves.scale import Scale, fit_scale
 from foresail.curves.tables import MEAN_WEIGHTS
 
@@ -43,6 +43,7 @@ LOCAL_SHARES = (
     0.95,
 )  # of the forecast that does not listen to the neighbours; the first by default
 CEILING_POINTS, CEILING_TRIALS = 5, 3  # a ceiling: this many points at the very best, in as many trials
+MOST_ASKED = 512  # running trials whose own word on their end is heard
 MOST_CURVES = 200  # finished trials whose gains are averaged
 FRACTIONS = np.linspace(0.0, 1.0, 33)  # where the gains of finished trials are kept
 GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in training
@@ -128,7 +129,7 @@ def fit_view(
     peers = int((history.count > 0).sum())
     scale = fit_scale(history.ends) if peers or not earlier else earlier[-1].scale
     view = GlobalView(scale, end, gap, peers, None, None, capped=_is_capped(history), defend=honesty)
-    finished = finished_trials(history, scale, end, gap)
+    finished = finished_trials(history, end, gap)
     if study:
         view = replace(view, gains=_gains(history, finished[~history.lost[finished]], scale, end))
         if peers >= 2 or earlier:
@@ -157,10 +158,10 @@ def _is_capped(history: History) -> bool:
     return bool((at_best >= CEILING_POINTS).sum() >= CEILING_TRIALS)
 
 
-def finished_trials(history: History, scale: Scale, end: float, gap: float) -> Rows:
+def finished_trials(history: History, end: float, gap: float) -> Rows:
     """Trials that have got to the end of the schedule, or diverged."""
-    now = cut(history, np.arange(len(history)), history.count, scale, end, gap)
-    there = (end - now.last_step) < 0.5 * now.spacing
+    last, spacing = pace(history, np.arange(len(history)), history.count, gap)
+    there = (end - last) < 0.5 * spacing
     return np.flatnonzero((history.count > 0) & (there | history.lost))
 
 
@@ -198,6 +199,11 @@ def _sites(view: GlobalView, network: Network, history: History, finished: Rows)
     """Mean and variance of each trial's own word on its final value, (C,) each."""
     mean, variance = np.full(len(history), PRIOR_MEAN), np.full(len(history), 10.0 * USELESS)
     running = np.setdiff1d(np.flatnonzero(history.count > 0), finished, assume_unique=True)
+    if (
+        len(running) > MOST_ASKED
+    ):  # those that have come farthest know most; the process holds no more of them
+        ahead = np.argsort(-history.last_step[running], kind="stable")[:MOST_ASKED]
+        running = np.sort(running[ahead])
     if len(running):
         part = cut(history, running, history.count[running], view.scale, view.end, view.gap)
         mean[running], variance[running] = _own_word(view, network, part)
