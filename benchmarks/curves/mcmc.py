@@ -65,7 +65,10 @@ def law(values: Floats, end: float, grid: Floats, seed: int) -> Floats | None:
         sampler.run_mcmc(first, STEPS, skip_initial_state_check=True)
         chain = sampler.get_chain(discard=BURN_IN, thin=THIN, flat=True)
         mean = target.curves(chain, np.array([end]))[:, 0]
-        return ndtr((grid[None, :] - mean[:, None]) / chain[:, -1:]).mean(axis=0)
+        fine = np.isfinite(mean) & (chain[:, -1] > 0)
+        if not fine.any():
+            return None
+        return ndtr((grid[None, :] - mean[fine, None]) / chain[fine, -1:]).mean(axis=0)
 
 
 def _fit(k: int, x: Floats, values: Floats, end: float) -> Floats | None:

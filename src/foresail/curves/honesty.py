@@ -31,7 +31,7 @@ LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread
 # Share of the law without the curve in the law of a young curve (a defensive mixture, Hesterberg 1995).
-DEFENSIVE = 0.1
+DEFENSIVE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
