@@ -26,7 +26,7 @@ RESOLUTION = 0.0025
 FLOOR = 0.002  # share of a uniform law mixed into every method before the log score
 PREFIXES = (0.1, 0.2, 0.4, 0.6, 0.8)
 EARLY = (0.0, 0.05, 0.1)
-TARGET = 0.8  # the reach target is this quantile of the trace's best values
+TARGET = 0.8  # the reach target is this quantile of the best values of the trace
 
 OURS = "foresail"
 ABLATIONS = {"local": "no global view", "plain": "no hyperparameters", "permuted": "permuted hyperparameters"}
@@ -182,6 +182,9 @@ def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
     rankings = {"last": baselines.last_value(s) + jitter}
     for which in (OURS, "plain"):
         f = forecast_of(which, s, rng)
-        rankings[which] = trace.sign * f.mean[s.asked, -1] + jitter * f.unit
+        ahead = np.where(f.future, f.mean, np.nan)[
+            s.asked
+        ]  # the mean of what is still to come, not of its end alone
+        rankings[which] = trace.sign * np.nanmean(ahead, axis=1) + jitter * f.unit
     hits = {name: (truth[np.argsort(-rank)[:number]] >= wanted).mean() for name, rank in rankings.items()}
     return {name: float(hit) for name, hit in hits.items()}

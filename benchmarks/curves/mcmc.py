@@ -37,7 +37,7 @@ FAMILIES: tuple[tuple[Callable[[Floats, Floats], Floats], tuple[float, ...]], ..
     (lambda x, p: np.log(p[:, :1] * np.log(x) + p[:, 1:2]), (1.0, 1.0)),
     (lambda x, p: _between(p, 1 / (1 + (p[:, 2:3] * x) ** p[:, 3:4])), (0.7, 0.1, 0.01, 5.0)),
     (lambda x, p: _between(p, np.exp(-p[:, 2:3] * x ** p[:, 3:4])), (0.73, 0.07, 0.355, 0.46)),
-    (lambda x, p: p[:, :1] * x ** p[:, 1:2] / (p[:, 2:3] ** p[:, 1:2] + x ** p[:, 1:2]), (0.772, 0.586, 2.461)),
+    (lambda x, p: p[:, :1] / (1 + (p[:, 2:3] / x) ** p[:, 1:2]), (0.772, 0.586, 2.461)),
     (lambda x, p: p[:, :1] / (1 + (x / np.exp(p[:, 1:2])) ** p[:, 2:3]), (0.77, 2.98, -0.51)),
     (lambda x, p: p[:, :1] - np.exp(-p[:, 1:2] * x ** p[:, 3:4] + p[:, 2:3]), (0.7, 0.8, -0.8, 0.3)),
 )  # fmt: skip
@@ -65,7 +65,10 @@ def law(values: Floats, end: float, grid: Floats, seed: int) -> Floats | None:
         sampler.run_mcmc(first, STEPS, skip_initial_state_check=True)
         chain = sampler.get_chain(discard=BURN_IN, thin=THIN, flat=True)
         mean = target.curves(chain, np.array([end]))[:, 0]
-        return ndtr((grid[None, :] - mean[:, None]) / chain[:, -1:]).mean(axis=0)
+        fine = np.isfinite(mean) & (chain[:, -1] > 0)
+        if not fine.any():
+            return None
+        return ndtr((grid[None, :] - mean[fine, None]) / chain[fine, -1:]).mean(axis=0)
 
 
 def _fit(k: int, x: Floats, values: Floats, end: float) -> Floats | None:

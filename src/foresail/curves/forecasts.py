@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.curves.normal import ndtr, ndtri
+from foresail.curves.normal import ndtr
 from foresail.curves.passage import BLOCK, NODES, passed_by, stays_below
 from foresail.curves.tables import FARTHEST, LAST, MEAN_WEIGHTS, SCORES, quantile_at, scores_at
 from foresail.errors import CallerError
@@ -25,7 +26,9 @@ from foresail.errors import CallerError
 Floats = NDArray[Any]
 Trials = NDArray[np.int64]
 
+_NORMAL = NormalDist()
 _NEGLIGIBLE = 1e-6
+_FEW = 32
 _MOST_GROUPS = 12  # of steps, where a whole horizon is reduced to one number for many values
 _RULE_X, _RULE_W = np.polynomial.legendre.leggauss(8)
 
@@ -72,7 +75,7 @@ class Forecast:
         """
         if not 0.0 < q < 1.0:
             raise CallerError(f"quantile {q!r}", allowed="a probability between 0 and 1, both excluded")
-        return self._metric(quantile_at(self.table, float(ndtri(q if self.sign > 0 else 1.0 - q))))
+        return self._metric(quantile_at(self.table, _NORMAL.inv_cdf(q if self.sign > 0 else 1.0 - q)))
 
     @cached_property
     def mean(self) -> Floats:
@@ -126,7 +129,9 @@ class Forecast:
         level = float(self._oriented(over))
         start = np.maximum(level, self.best_so_far)
         gained = np.where(self.best_so_far > level, start - level, 0.0)
-        live = np.flatnonzero(1.0 - self._stays(start[:, None], end)[:, 0] > _NEGLIGIBLE)
+        live = np.arange(len(start))
+        if len(start) > _FEW:  # most trials of a large study have nothing to gain
+            live = np.flatnonzero(1.0 - self._stays(start[:, None], end)[:, 0] > _NEGLIGIBLE)
         if len(live):
             width = np.maximum(self._top(end)[live] - start[live], 0.0)
             x = 0.5 * (_RULE_X + 1.0)

@@ -26,12 +26,12 @@ from foresail.curves.tables import SCORES, read, scores_at
 Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
-SHRINKAGE = 20.0  # finished trials that the prior belief in the forecasts is worth (research: 20)
+SHRINKAGE = 15.0  # finished trials that the prior belief in the forecasts is worth
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread
 # Share of the law without the curve in the law of a young curve (a defensive mixture, Hesterberg 1995).
-DEFENSIVE = 0.1
+DEFENSIVE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,10 @@ def _tail(z_D: Floats) -> float:
     return float(np.clip(TAIL_SCORE / ndtri(1.0 - max(share, 0.05)), 1.0, WIDEST))
 
 
+_SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, 60), 1.0 - np.geomspace(0.49, 1e-6, 60), [1.0]])
+_SHARE_SCORES = ndtri(np.clip(_SHARES, 1e-7, 1.0 - 1e-7))
+
+
 def defended(
     tables_MJQ: Floats, last_M: Floats, level_M: Floats, sd_M: Floats, fraction_M: Floats, path_MJ: Floats
 ) -> Floats:
@@ -188,7 +192,7 @@ def defended(
     share = DEFENSIVE * np.maximum(1.0 - 2.0 * fraction_M, 0.0)
     tail = ndtr(-np.abs(SCORES.astype(np.float64)))
     ratio = tail[None, :] / np.maximum(share, 1e-9)[:, None]
-    score = np.where(SCORES > 0, 1.0, -1.0) * ndtri(1.0 - np.minimum(ratio, 1.0))
+    score = np.where(SCORES > 0, 1.0, -1.0) * np.interp(1.0 - ratio, _SHARES, _SHARE_SCORES)
     end = level_M[:, None] + sd_M[:, None] * score
     bound = last_M[:, None, None] + path_MJ[:, :, None] * (end - last_M[:, None])[:, None, :]
     raised = np.where(SCORES > 0, np.maximum(tables_MJQ, bound), np.minimum(tables_MJQ, bound))

@@ -28,6 +28,7 @@ from foresail.errors import CallerError
 Floats = NDArray[Any]
 Rows = NDArray[np.int64]
 
+ABOVE_CEILING = 0.1  # what is left of forecasts above a ceiling of the metric that the study has run into
 REFIT_GROWTH = 0.25  # a state refits itself once it has this share of points more than at the last fit
 
 
@@ -175,6 +176,8 @@ class StudyState:
         laws = view.laws(self._network, now, rows, self._knobs(rows))
         laws.tables[self._history.lost[rows]] = FLOOR
         outside = Scale(0.0, 1.0).outside(laws.tables)
+        if view.capped:
+            outside = np.where(outside > 0, ABOVE_CEILING * outside, outside)
         joint = spread_over(steps, now, replace(laws, tables=outside))
         return self._assemble(steps, rows, now, view.scale, joint, draws, rng)
 

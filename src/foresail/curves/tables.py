@@ -22,6 +22,7 @@ SCORES = np.array(
 LAST = len(SCORES) - 1
 FARTHEST = np.float32(12.0)  # scores are held within this; it is never passed
 _LEAST = np.float32(1e-12)
+_FEW = 2000
 
 
 def _mean_weights() -> Floats:
@@ -55,9 +56,12 @@ def quantile_at(table: Floats, score: float) -> Floats:
 def scores_at(table: Floats, values: Floats | np.float32) -> Floats:
     """Normal scores at which tables (..., Q) hold `values`: the inverse of reading them."""
     shape = np.broadcast_shapes(table.shape[:-1], np.shape(values))
-    k = np.zeros(shape, dtype=np.int8)
-    for j in range(1, LAST):
-        k += values >= table[..., j]
+    if np.prod(shape) < _FEW:
+        k = (np.asarray(values)[..., None] >= table[..., 1:LAST]).sum(axis=-1, dtype=np.int8)
+    else:  # the tables of many steps lie score by score in memory
+        k = np.zeros(shape, dtype=np.int8)
+        for j in range(1, LAST):
+            k += values >= table[..., j]
     low, high = pick(table, k, shape), pick(table, k + np.int8(1), shape)
     part = values - low
     high -= low

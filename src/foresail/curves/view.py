@@ -27,7 +27,7 @@ from foresail.curves.honesty import (
 )
 from foresail.curves.neighbours import PRIOR_SD, USELESS, Neighbours, fit_neighbours
 from foresail.curves.network import Laws, Network, knot_lags
-from foresail.curves.posterior import Cut, Rows, cut, laws
+from foresail.curves.posterior import Cut, Rows, cut, laws, pace
 from foresail.curves.scale import Scale, fit_scale
 from foresail.curves.tables import MEAN_WEIGHTS
 
@@ -42,6 +42,8 @@ LOCAL_SHARES = (
     0.7,
     0.95,
 )  # of the forecast that does not listen to the neighbours; the first by default
+CEILING_POINTS, CEILING_TRIALS = 5, 3  # a ceiling: this many points at the very best, in as many trials
+MOST_ASKED = 512  # running trials whose own word on their end is heard
 MOST_CURVES = 200  # finished trials whose gains are averaged
 FRACTIONS = np.linspace(0.0, 1.0, 33)  # where the gains of finished trials are kept
 GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in training
@@ -68,6 +70,7 @@ class GlobalView:
     neighbours: Neighbours | None
     gains: Gains | None
     local_share: float = LOCAL_SHARES[0]
+    capped: bool = False  # the best value looks like a ceiling
     record: Record | None = None
     defend: bool = True
 
@@ -125,8 +128,8 @@ def fit_view(
     """Fits the view to all that has been observed; `study` and `honesty` off leave the scale only."""
     peers = int((history.count > 0).sum())
     scale = fit_scale(history.ends) if peers or not earlier else earlier[-1].scale
-    view = GlobalView(scale, end, gap, peers, None, None, defend=honesty)
-    finished = finished_trials(history, scale, end, gap)
+    view = GlobalView(scale, end, gap, peers, None, None, capped=_is_capped(history), defend=honesty)
+    finished = finished_trials(history, end, gap)
     if study:
         view = replace(view, gains=_gains(history, finished[~history.lost[finished]], scale, end))
         if peers >= 2 or earlier:
@@ -147,10 +150,18 @@ def fit_view(
     return view if replays is None else replace(view, record=record_of(replays))
 
 
-def finished_trials(history: History, scale: Scale, end: float, gap: float) -> Rows:
+def _is_capped(history: History) -> bool:
+    """Whether several trials have stood at the very same best value again and again, as a full score does."""
+    known = np.arange(history.values.shape[1]) < history.count[:, None]
+    best = np.nanmax(history.ends.high, initial=-np.inf)
+    at_best = ((history.values == best) & known).sum(axis=1)
+    return bool((at_best >= CEILING_POINTS).sum() >= CEILING_TRIALS)
+
+
+def finished_trials(history: History, end: float, gap: float) -> Rows:
     """Trials that have got to the end of the schedule, or diverged."""
-    now = cut(history, np.arange(len(history)), history.count, scale, end, gap)
-    there = (end - now.last_step) < 0.5 * now.spacing
+    last, spacing = pace(history, np.arange(len(history)), history.count, gap)
+    there = (end - last) < 0.5 * spacing
     return np.flatnonzero((history.count > 0) & (there | history.lost))
 
 
@@ -188,6 +199,11 @@ def _sites(view: GlobalView, network: Network, history: History, finished: Rows)
     """Mean and variance of each trial's own word on its final value, (C,) each."""
     mean, variance = np.full(len(history), PRIOR_MEAN), np.full(len(history), 10.0 * USELESS)
     running = np.setdiff1d(np.flatnonzero(history.count > 0), finished, assume_unique=True)
+    if (
+        len(running) > MOST_ASKED
+    ):  # those that have come farthest know most; the process holds no more of them
+        ahead = np.argsort(-history.last_step[running], kind="stable")[:MOST_ASKED]
+        running = np.sort(running[ahead])
     if len(running):
         part = cut(history, running, history.count[running], view.scale, view.end, view.gap)
         mean[running], variance[running] = _own_word(view, network, part)
