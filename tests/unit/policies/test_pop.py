@@ -70,7 +70,7 @@ def seer(monkeypatch: pytest.MonkeyPatch) -> Seer:
 
 def pop(cores: int = 2, trials: int = 4, **options: float) -> ByHand:
     goal = Goal(METRIC, "max", target=0.9, trials=trials)
-    return ByHand("pop", goal=goal, cores=cores, max_steps=20, options=options)
+    return ByHand("pop", goal=goal, cores=cores, max_steps=20, options={"turn_frac": 0.1, **options})
 
 
 def verdicts(events: list[ev.Event]) -> dict[int, Verdict]:
