@@ -107,11 +107,11 @@ def _time(view: View, now_s: float) -> str:
 
 
 def _slots(view: View) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     for title, least in (("trial", 5), ("step", 9), ("last", 9), ("best", 9), ("chance", 6)):
-        table.add_column(title, justify="right", min_width=least)
-    table.add_column("class", min_width=13)
-    table.add_column("configuration", overflow="ellipsis", no_wrap=True)
+        table.add_column(title, justify="right", min_width=least, no_wrap=True)
+    table.add_column("class", min_width=13, no_wrap=True)
+    table.add_column("configuration", overflow="ellipsis", no_wrap=True, ratio=1)
     attempts = sorted(view.attempts.values(), key=lambda attempt: attempt.trial)
     for attempt in attempts[:MOST_SLOTS]:
         table.add_row(*_slot(view, attempt))

@@ -103,7 +103,7 @@ def best(view: View) -> str:
     text = f"{wanted.metric} = {number(value)} by trial {trial} at step {step}"
     if wanted.target is None:
         return text
-    return f"{text} ({'target reached' if wanted.reached(value) else number(abs(wanted.target - value)) + ' to go'})"
+    return f"{text} ({'target reached' if wanted.reached(value) else format(abs(wanted.target - value), '.3g') + ' to go'})"
 
 
 def count(n: int, noun: str) -> str:
