@@ -4,7 +4,7 @@ weight."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class Row:
     point: str
     reached: str
     goal: str
-    passed: bool | None  # None: not measured in this run
+    passed: bool
 
 
 def pick(table: Table, **where: Any) -> Table:
@@ -100,12 +100,13 @@ def acceptance(
     """The acceptance list, from the rows of all prefixes, of the early ones, and from what rankings found."""
     lines = {(x["family"], x["method"]): x for x in methods_table(main)}
     names = [f for f in dict.fromkeys(x["family"] for x in lines.values()) if f != "all"]
-    return [
+    rows = [
         *_crps_rows(main, lines, names),
         *_calibration_rows(main, lines, names),
         *_top_rows(top, families),
         *_view_rows(main, early),
     ]
+    return [replace(row, passed=bool(row.passed)) for row in rows]
 
 
 def _crps_rows(main: Table, lines: dict[tuple[str, str], dict[str, Any]], families: list[str]) -> list[Row]:
@@ -241,8 +242,6 @@ def show(lines: list[dict[str, Any]] | list[Row]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}"
-    return (
-        {True: "pass", False: "FAIL", None: "not measured"}.get(value, str(value))
-        if isinstance(value, bool | None)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return "pass" if value else "FAIL"
+    return str(value)

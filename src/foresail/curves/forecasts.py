@@ -151,7 +151,7 @@ class Forecast:
         rivals = 1.0 - self._stays(np.full((trials, 1), low), end)[:, 0] > _NEGLIGIBLE
         who = np.flatnonzero(rivals | (self.best_so_far >= low))
         top = max(low, float(self._top(end)[who].max(initial=low)))
-        values = low + (top - low) * np.linspace(0.0, 1.0, 40) ** 2
+        values = low + (top - low) * np.linspace(0.0, 1.0, 26) ** 2
         values = np.insert(values, 0, low - 1e-5 * max(top - low, 1e-3))  # parts a tie with the best so far
         below = self._stays(np.tile(values, (len(who), 1)), end, who).astype(np.float64)
         edge = np.concatenate([np.zeros((len(who), 1)), below], axis=1)

@@ -56,7 +56,8 @@ class History:
         Raises:
             CallerError: different lengths, or a trial number that leaves a hole.
         """
-        new_steps, new_values = _pair(trial, steps, values, self.sign)
+        new_steps, raw = _pair(trial, steps, values)
+        new_values = _oriented(raw, self.sign)
         if trial == len(self):
             self._grow(1)
         if not 0 <= trial < len(self):
@@ -137,12 +138,13 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
         raise CallerError(
             f"{len(steps)} arrays of steps for {len(values)} of values", allowed="one of each a trial"
         )
-    pairs = [_pair(i, s, v, sign) for i, (s, v) in enumerate(zip(steps, values, strict=True))]
+    pairs = [_pair(i, s, v) for i, (s, v) in enumerate(zip(steps, values, strict=True))]
     lengths = np.array([len(s) for s, _ in pairs], dtype=np.int64)
     history = History(sign, len(pairs), width=int(min(max(lengths.max(initial=1), 1), LONGEST)))
     if not lengths.sum():
         return history
     flat_steps, flat_values = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    flat_values = _oriented(flat_values, sign)
     owner = np.repeat(np.arange(len(pairs)), lengths)
     usable = np.isfinite(flat_values) & np.isfinite(flat_steps)
     ordered = np.diff(flat_steps, prepend=-np.inf) > 0
@@ -152,7 +154,7 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
     simple &= (lengths <= LONGEST) & (lengths > 0)
     _fill(history, simple, lengths, owner, flat_steps, flat_values)
     for i in np.flatnonzero(~simple):
-        history.extend(int(i), pairs[i][0], sign * pairs[i][1])
+        history.extend(int(i), *pairs[i])
     return history
 
 
@@ -176,11 +178,16 @@ def _fill(h: History, simple: NDArray[np.bool_], lengths: NDArray[np.int64], own
     h.ends.low[rows] = np.where(known, block, np.inf).min(axis=1)
 
 
-def _pair(trial: int, steps: ArrayLike, values: ArrayLike, sign: float) -> tuple[Floats, Floats]:
+def _pair(trial: int, steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
     s = np.asarray(steps, dtype=np.float64).reshape(-1)
     v = np.asarray(values, dtype=np.float64).reshape(-1)
     if len(s) != len(v):
         raise CallerError(
             f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values"
         )
-    return s, np.where(np.isfinite(v), np.clip(v * sign, -LARGEST, LARGEST), v * sign)
+    return s, v
+
+
+def _oriented(values: Floats, sign: float) -> Floats:
+    """Higher is better, finite values held within `LARGEST`; what is not finite stays so."""
+    return np.where(np.isfinite(values), np.clip(values * sign, -LARGEST, LARGEST), values * sign)

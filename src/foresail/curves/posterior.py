@@ -20,8 +20,8 @@ from foresail.curves.scale import Scale
 Floats = NDArray[Any]
 Rows = NDArray[np.int64]
 
-# Recorded paths are less white than the prior's: with the learnt freshness as it is, chances to reach a target
-# came out too high on the traces of the model card. Read off those traces, the only number here that is.
+# Recorded paths are less white than the prior is: with the learnt freshness as it is, chances to reach a
+# target came out too high on the traces of the model card. Read off them; the only number here that is.
 WHITENESS = 0.2
 
 

@@ -80,7 +80,8 @@ class StudyState:
 
     `update` and a forecast of a few trials cost the same whatever the size of the study. What all trials say
     together is fitted when first needed and again after the study has grown by a quarter, so its cost is
-    spread out too; `refit` does it on demand.
+    spread out too; `refit` does it on demand. A horizon that ends at another step
+    than the last one asks for a new fit too, so ask always to the end of the schedule.
 
     Args:
         mode: "max" or "min".
