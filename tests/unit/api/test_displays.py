@@ -164,13 +164,24 @@ def test_the_picture_of_a_running_study() -> None:
         " time   2 min of 10 min, 8 min left; core time 4 min; 2 trials, 2 points",
         "",
         " trial        step        last        best   chance   class           configuration",
-        " ──────────────────────────────────────────────────────────────────────────────────",
+        " " + 98 * "─",
         "     0        1/10         0.5         0.5     0.50   promising       lr=0.1",
         "     1        1/10        0.25        0.25     0.50   opportunistic   lr=0.1",
         "",
         " 2 running",
         " 1 promising, 1 opportunistic",
     ]
+
+
+def test_a_long_configuration_leaves_the_other_columns_their_place() -> None:
+    progress = Progress(Hand())
+    feed = Feed(progress.note)
+    feed.start(0)
+    feed.view.trials[0].config = {f"hyperparameter_{number}": 0.123456 for number in range(9)}
+    feed.point(0, 1, 0.5)
+    (row,) = [line for line in drawn(feed.view, progress) if "1/10" in line]
+    assert row.split()[:5] == ["0", "1/10", "0.5", "0.5", "0.50"]
+    assert row.endswith("…")
 
 
 def test_the_screen_is_drawn_no_more_often_than_said() -> None:
