@@ -132,7 +132,7 @@ def _teach_laws(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
         tensors = (torch.from_numpy(a) for a in (batch.features_BF, batch.future_BJ, batch.keep_B))
         marginal, copula = loss_of(learner, *tensors)
         optimizer.zero_grad()
-        (marginal + 0.3 * copula).backward()  # type: ignore[no-untyped-call]
+        (marginal + 0.3 * copula).backward()
         nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
         optimizer.step()
         seen.append((marginal.item(), copula.item()))
@@ -169,7 +169,7 @@ def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> 
         stayed = torch.exp(stay.sum(1) + (1.0 - fresh[:, 0]) * lowest) @ torch.from_numpy(NODE_WEIGHTS)
         loss = nn.functional.binary_cross_entropy((1.0 - stayed).clamp(1e-5, 1 - 1e-5)[keep], event[keep])
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         seen.append((loss.item(), fresh.mean().item()))
         if (step + 1) % 500 == 0:

@@ -70,7 +70,7 @@ def _tell(ask: Ask, state: _State, generation: Sequence[Observed]) -> None:
 
 def _strategy(ask: Ask, *, restarts: int) -> Any:
     try:
-        from cmaes import CMA  # type: ignore[import-untyped]
+        from cmaes import CMA
     except ImportError:
         raise MissingExtraError("cmaes", "optuna") from None
     import numpy as np
