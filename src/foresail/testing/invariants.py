@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from foresail.core import events as ev
 from foresail.core.commands import Command, DeleteCheckpoint, Launch
 from foresail.core.plan import Verdict
+from foresail.core.reason import SENTENCES
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View, apply
 from foresail.core.words import Act, AttemptId, Outcome, Status, TrialId
@@ -307,7 +309,8 @@ class Witness:
             sentence = verdict.reason.sentence()
         except (KeyError, ValueError) as error:
             raise Broken("reasons_can_be_read", f"{verdict}: {error!r}", event) from error
-        if not sentence:
+        wanted = {field for _, field, _, _ in Formatter().parse(SENTENCES[verdict.reason.rule]) if field}
+        if not sentence or (wanted and wanted.isdisjoint(verdict.reason.numbers)):
             raise Broken("reasons_can_be_read", f"{verdict} says nothing", event)
         if verdict.trial in self.books.ended:
             raise Broken("ended_is_final", f"a verdict on trial {verdict.trial}, which is over", event)
