@@ -11,8 +11,8 @@ from benchmarks.perf.tables import Runs, Table, number
 
 from foresail.perf.choice import most_telling
 from foresail.perf.fitting import Fit, fit, predict
-from foresail.perf.intervals import calibrate, excess
-from foresail.perf.memory import MEMORY, USABLE_FRAC, upper_bytes
+from foresail.perf.intervals import excess
+from foresail.perf.memory import MEMORY, USABLE_FRAC, safe_factor, upper_bytes
 from foresail.perf.sharing import Pair, Sharer, fit_sharing, predict_sharing
 from foresail.perf.step_time import STEP_TIME
 
@@ -122,7 +122,7 @@ def memory(runs: Runs) -> list[Score]:
         own = np.flatnonzero(runs.job == job)
         model = _memory_model(runs, known, out, [job])
         prediction = predict(MEMORY, model, runs.rows.take(own))
-        bounds[own] = upper_bytes(prediction, factor=calibrate(past, level=0.95, one_sided=True))
+        bounds[own] = upper_bytes(prediction, factor=safe_factor(past))
     return [_memory_score(runs, known, out, bounds, usable)]
 
 

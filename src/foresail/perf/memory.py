@@ -13,14 +13,17 @@ which only a lower bound is known (`fit(..., at_least=...)`).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from foresail.perf.fitting import Fit, Prediction, predict
+from foresail.perf.intervals import calibrate
 from foresail.perf.law import Law, Parameter, Residual
 from foresail.perf.rows import Bools, Floats, Rows
 
 _REPLICATED = 10.0 / 34.0
 _LIVE = 17.0
 """What one recomputed layer keeps, in inputs of a layer: 34 s b h bytes; its scores are freed at once."""
+_NORMAL_95 = 1.645
 USABLE_FRAC = 0.92
 """Of a device's memory that a run may plan to use: the rest goes to fragments and other processes."""
 
@@ -106,13 +109,21 @@ _ASSUMED_ACTIVATION = 3e7  # bytes for a sample where nothing is known: learned 
 MEMORY = Law("memory", MEMORY_PARAMETERS, MEMORY_RESIDUALS, log_bytes)
 
 
-def upper_bytes(prediction: Prediction, *, factor: float = 1.645) -> Floats:
+def safe_factor(past_excess: ArrayLike) -> float:
+    """Deviations for `upper_bytes` from other jobs' `intervals.excess`, never fewer than a normal 95 % asks.
+
+    A bound that is too low costs a launch, so other jobs may widen it and not narrow it.
+    """
+    return max(_NORMAL_95, calibrate(past_excess, level=0.95, one_sided=True))
+
+
+def upper_bytes(prediction: Prediction, *, factor: float = _NORMAL_95) -> Floats:
     """[N] bytes that hold with 95 % confidence (one-sided; `factor` from `intervals.calibrate` is honest)."""
     found: Floats = np.exp(prediction.log_median + factor * prediction.log_sd)
     return found
 
 
-def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645, failed: Rows | None = None) -> Bools:
+def fits(model: Fit | None, rows: Rows, *, factor: float = _NORMAL_95, failed: Rows | None = None) -> Bools:
     """[N] whether runs stay within their devices' memory with 95 % confidence.
 
     `failed` are runs that ran out of memory: what needs at least as much is never called safe again.

@@ -12,7 +12,7 @@ from foresail.perf.choice import feasible, most_telling, next_probe
 from foresail.perf.cpu import cpu_configurations, cpu_rows
 from foresail.perf.fitting import Prediction, fit, predict
 from foresail.perf.hardware import Cluster, device
-from foresail.perf.memory import MEMORY, fits, needs_as_much, state_bytes, upper_bytes
+from foresail.perf.memory import MEMORY, fits, needs_as_much, safe_factor, state_bytes, upper_bytes
 from foresail.perf.plan import plan
 from foresail.perf.rows import rows_of
 from foresail.perf.sharing import Pair, Sharer, fit_sharing, predict_sharing
@@ -119,6 +119,12 @@ def test_a_bound_lies_above_the_median() -> None:
     rows = rows_of(GPT, [SystemConfiguration(micro_batch=m) for m in (1, 2)], device("A100"))
     found = predict(MEMORY, None, rows)
     assert (upper_bytes(found) > found.median).all()
+
+
+def test_other_jobs_may_widen_a_memory_bound_and_never_narrow_it() -> None:
+    draws = np.random.default_rng(0).standard_normal(500)
+    assert safe_factor(0.2 * draws) == pytest.approx(1.645)
+    assert safe_factor(3 * draws) > 3.5
 
 
 def test_a_plan_is_ranked_and_safe_layouts_come_first() -> None:
