@@ -20,9 +20,7 @@ def answers() -> dict[str, list[list[float]]]:
         rng = np.random.default_rng(seed)
         steps = [np.arange(1, n + 1) for n in rng.integers(0, 41, 10)]
         values = [
-            rng.normal(0.1, 0.05)
-            + rng.random() * (1 - np.exp(-t / rng.uniform(1, 30)))
-            + rng.normal(0, 0.01, len(t))
+            rng.normal(0.1, 0.05) + rng.random() * (1 - np.exp(-t / rng.uniform(1, 30))) + rng.normal(0, 0.01, len(t))
             for t in steps
         ]
         features = rng.random((10, 3)) if seed % 2 else None

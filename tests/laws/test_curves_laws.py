@@ -15,9 +15,7 @@ PLAIN = st.floats(-100, 100, width=32)
 
 
 @st.composite
-def studies(
-    draw: st.DrawFn, values: st.SearchStrategy[float] = PLAIN, least: int = 1
-) -> tuple[list[list[float]], ...]:
+def studies(draw: st.DrawFn, values: st.SearchStrategy[float] = PLAIN, least: int = 1) -> tuple[list[list[float]], ...]:
     trials = draw(st.integers(least, 5))
     steps = [sorted(draw(st.sets(st.integers(1, 20), max_size=8))) for _ in range(trials)]
     return steps, [[draw(values) for _ in s] for s in steps]
@@ -83,9 +81,7 @@ def test_quantiles_grow_with_their_probability_and_improvement_falls_with_the_ri
 
 @laws
 @given(seeds, st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))
-def test_scaling_and_shifting_the_metric_scales_and_shifts_the_forecast(
-    seed: int, by: float, plus: float
-) -> None:
+def test_scaling_and_shifting_the_metric_scales_and_shifts_the_forecast(seed: int, by: float, plus: float) -> None:
     steps, values = waves(seed)
     if sum(len(v) for v in values) < 2 or np.ptp(np.concatenate(values)) < 1e-3:
         return

@@ -19,9 +19,7 @@ from foresail.perf.words import Job, Precision, Recompute, Sharding, SystemConfi
 law = settings(max_examples=15, deadline=None)
 powers = st.sampled_from([1, 2, 4, 8])
 jobs = st.builds(
-    lambda layers, width, heads, seq: transformer(
-        "gpt", layers=layers, hidden=width * heads, heads=heads, seq_len=seq
-    ),
+    lambda layers, width, heads, seq: transformer("gpt", layers=layers, hidden=width * heads, heads=heads, seq_len=seq),
     st.sampled_from([8, 16, 24]),
     st.sampled_from([64, 128]),
     st.sampled_from([8, 16]),
@@ -48,9 +46,7 @@ def _median(law: object, job: Job, system: SystemConfiguration, kind: Device) ->
 
 @law
 @given(jobs, systems, kinds)
-def test_more_devices_never_raise_compute_time_per_sample(
-    job: Job, system: SystemConfiguration, kind: Device
-) -> None:
+def test_more_devices_never_raise_compute_time_per_sample(job: Job, system: SystemConfiguration, kind: Device) -> None:
     wider = msgspec.structs.replace(system, dp=2 * system.dp)
     per_sample = []
     for one in (system, wider):
@@ -89,9 +85,7 @@ def test_sharding_more_never_needs_more_state(job: Job, system: SystemConfigurat
 
 @law
 @given(jobs, systems, kinds, st.floats(1.1, 8.0))
-def test_time_scales_with_the_unit_of_time(
-    job: Job, system: SystemConfiguration, kind: Device, by: float
-) -> None:
+def test_time_scales_with_the_unit_of_time(job: Job, system: SystemConfiguration, kind: Device, by: float) -> None:
     """Rates divided and latencies multiplied by one number multiply every time by it: units are
     consistent."""
     rows = rows_of(job, [system], kind)
@@ -116,9 +110,7 @@ def test_time_scales_with_the_unit_of_time(
 
 @law
 @given(jobs, systems, kinds)
-def test_intervals_hold_the_median_and_bounds_lie_above(
-    job: Job, system: SystemConfiguration, kind: Device
-) -> None:
+def test_intervals_hold_the_median_and_bounds_lie_above(job: Job, system: SystemConfiguration, kind: Device) -> None:
     rows = rows_of(job, [system], kind)
     found = predict(STEP_TIME, None, rows)
     low, high = found.interval()
@@ -132,9 +124,7 @@ def test_intervals_hold_the_median_and_bounds_lie_above(
 def test_a_job_without_features_is_the_same_in_any_unit_of_time(times: list[float], by: float) -> None:
     """Scaling the measured times scales what is foreseen at the measured configurations."""
     kind = device("A100")
-    rows = rows_of(
-        Job(name="blind"), [SystemConfiguration(micro_batch=2**i) for i in range(len(times))], kind
-    )
+    rows = rows_of(Job(name="blind"), [SystemConfiguration(micro_batch=2**i) for i in range(len(times))], kind)
     ordered = np.sort(np.array(times))
     one = predict(STEP_TIME, fit(STEP_TIME, rows, ordered), rows)
     two = predict(STEP_TIME, fit(STEP_TIME, rows, ordered * by), rows)

@@ -134,9 +134,7 @@ def _default(systems: Sequence[SystemConfiguration]) -> SystemConfiguration:
 class _Search:
     """Probes so far, and the model that they taught."""
 
-    def __init__(
-        self, rows: Rows, systems: Sequence[SystemConfiguration], prior: Fit | None, run: Measure
-    ) -> None:
+    def __init__(self, rows: Rows, systems: Sequence[SystemConfiguration], prior: Fit | None, run: Measure) -> None:
         self.rows, self.systems, self.prior, self.run = rows, systems, prior, run
         self.times: dict[int, float] = {}
         self.memory: dict[int, float] = {}
@@ -176,9 +174,7 @@ class _Search:
     def summary(self, base: SystemConfiguration, stopped: str) -> Profile:
         """The table, and the advice: the fastest that was measured."""
         if not self.times or self.model is None:
-            raise CallerError(
-                "profile: no configuration could run", do="lower the global batch: all ran out of memory"
-            )
+            raise CallerError("profile: no configuration could run", do="lower the global batch: all ran out of memory")
         times = predict(STEP_TIME, self.model, self.rows)
         low, high = times.interval()
         chosen = np.array(sorted(self.memory))

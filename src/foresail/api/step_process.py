@@ -34,9 +34,7 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
-        raise CallerError(
-            f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION"
-        )
+        raise CallerError(f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION")
     if place.endswith(".py"):
         path = Path(place).resolve()
         if not path.exists():

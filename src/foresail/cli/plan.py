@@ -28,12 +28,8 @@ from foresail.perf.words import Precision
 @click.option("--device", "device_name", required=True, help="A device of the file, such as A100 or H100.")
 @click.option("--devices", type=click.IntRange(min=1), required=True, help="How many of them.")
 @click.option("--per-node", type=click.IntRange(min=1), help="Devices in a machine (default: the file's).")
-@click.option(
-    "--global-batch", type=click.IntRange(min=1), required=True, help="Samples in an optimizer step."
-)
-@click.option(
-    "--precision", type=click.Choice([p.value for p in Precision]), default="bf16", show_default=True
-)
+@click.option("--global-batch", type=click.IntRange(min=1), required=True, help="Samples in an optimizer step.")
+@click.option("--precision", type=click.Choice([p.value for p in Precision]), default="bf16", show_default=True)
 @click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Layouts to show.")
 @click.option("--json", "as_json", is_flag=True, help="Data on standard output, talk on standard error.")
 def plan(
@@ -56,18 +52,14 @@ def plan(
     Step time, memory, MFU and price with the 90 % interval; nothing is run. Layouts that may run out of
     memory (95 % bound) come last.
     """
-    job = transformer(
-        "plan", layers=layers, hidden=hidden, heads=heads, seq_len=seq_len, vocab=vocab, flash=flash
-    )
+    job = transformer("plan", layers=layers, hidden=hidden, heads=heads, seq_len=seq_len, vocab=vocab, flash=flash)
     kind = device(device_name)
     width = min(per_node or kind.per_node, devices)
     cluster = Cluster(device=kind, nodes=math.ceil(devices / width), per_node=width)
     options = ranked(job, cluster, global_batch=global_batch, precision=Precision(precision))
     talk = Console(stderr=True)
     safe = sum(o.fits for o in options)
-    talk.print(
-        f"{(job.params or 0) / 1e9:.2f} billion parameters; {len(options)} layouts, {safe} fit in memory"
-    )
+    talk.print(f"{(job.params or 0) / 1e9:.2f} billion parameters; {len(options)} layouts, {safe} fit in memory")
     if as_json:
         click.echo(json.dumps([_plain(o) for o in options[:top]], indent=1))
     else:

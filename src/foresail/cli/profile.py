@@ -17,13 +17,9 @@ from foresail.perf.words import SystemConfiguration
 
 @click.command()
 @click.argument("target")
-@click.option(
-    "--global-batch", type=click.IntRange(min=1), required=True, help="Samples in an optimizer step."
-)
+@click.option("--global-batch", type=click.IntRange(min=1), required=True, help="Samples in an optimizer step.")
 @click.option("--threads", multiple=True, type=int, help="Thread counts to consider (default: 1, 2, 4, ...).")
-@click.option(
-    "--replicas", multiple=True, type=int, help="Replica counts to consider (default: 1, 2, 4, ...)."
-)
+@click.option("--replicas", multiple=True, type=int, help="Replica counts to consider (default: 1, 2, 4, ...).")
 @click.option("--micro-batch", multiple=True, type=int, help="Micro-batches to consider.")
 @click.option("--workers", multiple=True, type=int, default=(0,), help="Loader workers to consider.")
 @click.option("--cores", type=int, help="Cores to use at most (default: all that this process may use).")

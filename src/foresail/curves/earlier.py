@@ -37,9 +37,7 @@ class Earlier:
     scale: Scale
 
 
-def summarise(
-    steps: Sequence[ArrayLike], values: Sequence[ArrayLike], features: ArrayLike, *, mode: str
-) -> Earlier:
+def summarise(steps: Sequence[ArrayLike], values: Sequence[ArrayLike], features: ArrayLike, *, mode: str) -> Earlier:
     """An earlier study from its points and hyperparameters; arguments as of `foresail.curves.forecast`.
 
     A trial counts as finished if it got to 95 % of the farthest step, or diverged.

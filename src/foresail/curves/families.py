@@ -57,9 +57,7 @@ def accelerating(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     """Slow first, then faster, as very low learning rates and many rewards do."""
     bent = (t / end) ** log_uniform(rng, 1.0, 4.0, rows)
     middle, pace = end * rng.uniform(0.1, 1.3, (rows, 1)), end * log_uniform(rng, 0.03, 0.4, rows)
-    logistic = 1.0 / (1.0 + np.exp(np.clip((middle - t) / pace, -50, 50))) - 1.0 / (
-        1.0 + np.exp(middle / pace)
-    )
+    logistic = 1.0 / (1.0 + np.exp(np.clip((middle - t) / pace, -50, 50))) - 1.0 / (1.0 + np.exp(middle / pace))
     return np.where(rng.random((rows, 1)) < 0.35, bent, logistic)
 
 
@@ -123,9 +121,7 @@ def double_descent(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     dip = log_uniform(rng, 0.05, 0.9, rows) * np.exp(
         -0.5 * ((t - turn) / (turn * rng.uniform(0.2, 0.6, (rows, 1)))) ** 2
     )
-    result: Floats = (
-        0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
-    )
+    result: Floats = 0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
     return result
 
 

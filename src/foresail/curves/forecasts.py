@@ -118,9 +118,7 @@ class Forecast:
         total = passed[:, -1]
         first = np.diff(passed, axis=1, prepend=0.0)
         ahead = np.maximum(self.horizon[None, :] - self.last_step[:, None], 0.0)
-        steps = np.where(
-            total > _NEGLIGIBLE, (first * ahead).sum(axis=1) / np.maximum(total, _NEGLIGIBLE), np.nan
-        )
+        steps = np.where(total > _NEGLIGIBLE, (first * ahead).sum(axis=1) / np.maximum(total, _NEGLIGIBLE), np.nan)
         return np.where(self._reached(target), 0.0, steps)
 
     def expected_improvement(self, over: float, by: float | None = None) -> Floats:
@@ -211,9 +209,7 @@ class Forecast:
 
     def _top(self, end: int) -> Floats:
         """A value that a trial hardly ever passes by step number `end`, (C,); -inf if nothing is ahead."""
-        result: Floats = quantile_at(self.table[:, :end], 4.5).max(
-            axis=1, initial=-np.inf, where=self.future[:, :end]
-        )
+        result: Floats = quantile_at(self.table[:, :end], 4.5).max(axis=1, initial=-np.inf, where=self.future[:, :end])
         return result
 
     def _stays(self, values_CY: Floats, end: int, who: Trials | None = None) -> Floats:

@@ -113,14 +113,10 @@ class History:
     def _grow(self, trials: int) -> None:
         self.steps = np.pad(self.steps, ((0, trials), (0, 0)))
         self.values = np.pad(self.values, ((0, trials), (0, 0)))
-        self.count, self.total, self._gap = (
-            np.pad(a, (0, trials)) for a in (self.count, self.total, self._gap)
-        )
+        self.count, self.total, self._gap = (np.pad(a, (0, trials)) for a in (self.count, self.total, self._gap))
         self.lost = np.pad(self.lost, (0, trials))
         e = self.ends
-        self.ends = Ends(
-            *(np.pad(a, (0, trials), constant_values=np.nan) for a in (e.first, e.last, e.high, e.low))
-        )
+        self.ends = Ends(*(np.pad(a, (0, trials), constant_values=np.nan) for a in (e.first, e.last, e.high, e.low)))
 
     def _widen(self, width: int) -> None:
         more = max(width, min(2 * self.steps.shape[1], LONGEST)) - self.steps.shape[1]
@@ -135,9 +131,7 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
         CallerError: `steps` and `values` do not pair up.
     """
     if len(steps) != len(values):
-        raise CallerError(
-            f"{len(steps)} arrays of steps for {len(values)} of values", allowed="one of each a trial"
-        )
+        raise CallerError(f"{len(steps)} arrays of steps for {len(values)} of values", allowed="one of each a trial")
     pairs = [_pair(i, s, v) for i, (s, v) in enumerate(zip(steps, values, strict=True))]
     lengths = np.array([len(s) for s, _ in pairs], dtype=np.int64)
     history = History(sign, len(pairs), width=int(min(max(lengths.max(initial=1), 1), LONGEST)))
@@ -182,9 +176,7 @@ def _pair(trial: int, steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floa
     s = np.asarray(steps, dtype=np.float64).reshape(-1)
     v = np.asarray(values, dtype=np.float64).reshape(-1)
     if len(s) != len(v):
-        raise CallerError(
-            f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values"
-        )
+        raise CallerError(f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values")
     return s, v
 
 

@@ -118,9 +118,7 @@ def best_share(listening: Replays | None, deaf: Replays | None, shares: Sequence
     for heard, own, truth in zip(listening.tables, deaf.tables, listening.truth, strict=True):
         if heard is None or own is None or truth is None:
             continue
-        parts = [
-            _table_crps(heard[:, -1] + s * (own[:, -1] - heard[:, -1]), truth[:, -1]).mean() for s in shares
-        ]
+        parts = [_table_crps(heard[:, -1] + s * (own[:, -1] - heard[:, -1]), truth[:, -1]).mean() for s in shares]
         totals += np.array(parts) / max(parts[0], 1e-9)
     best = int(np.argmin(totals))
     return shares[best] if totals[best] < 0.98 * totals[0] else shares[0]

@@ -69,9 +69,7 @@ def cut_batch(rng: Generator, raw: Floats) -> Batch:
     return Batch(x, future.astype(np.float32), ~finished.reshape(-1), flat_values, flat_count, level)
 
 
-def _cuts(
-    rng: Generator, shape: tuple[int, ...], steps: int, finished: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _cuts(rng: Generator, shape: tuple[int, ...], steps: int, finished: NDArray[np.bool_]) -> NDArray[np.int64]:
     share = np.exp(rng.uniform(np.log(0.02), np.log(0.99), shape))
     count = np.clip(np.rint(steps * share), 1, steps - 1).astype(np.int64)
     count[rng.random(shape) < 0.06] = 0
@@ -88,10 +86,7 @@ def _scale(rng: Generator, raw: Floats, count: NDArray[np.int64]) -> Scale:
     high = np.where(any_known, np.where(known, raw, -np.inf).max(axis=2), np.nan)
     low = np.where(any_known, np.where(known, raw, np.inf).min(axis=2), np.nan)
     scale = fit_scale(Ends(first, last, high, low))
-    single = (
-        np.nanmax(np.where(any_known, high, -9.0), axis=1) - np.nanmin(np.where(any_known, low, 9.0), axis=1)
-        <= 0
-    )
+    single = np.nanmax(np.where(any_known, high, -9.0), axis=1) - np.nanmin(np.where(any_known, low, 9.0), axis=1) <= 0
     guess = np.exp(rng.uniform(np.log(0.1), np.log(1.5), len(raw)))
     width = np.where(single, guess, np.maximum(scale.width, 1e-6))
     return Scale(np.asarray(scale.best)[:, None, None], width[:, None, None])
@@ -102,9 +97,7 @@ def _context(rng: Generator, inner: Floats, count: NDArray[np.int64], finished: 
     sd = np.exp(rng.uniform(np.log(0.02), np.log(0.5), final.shape))
     level = final + sd * rng.normal(size=final.shape)
     wrong = rng.random(final.shape) < 0.08
-    level = np.where(
-        wrong, np.take_along_axis(final, rng.integers(0, final.shape[1], final.shape), axis=1), level
-    )
+    level = np.where(wrong, np.take_along_axis(final, rng.integers(0, final.shape[1], final.shape), axis=1), level)
     absent = rng.random(final.shape) < 0.4
     gain, gain_sd, weight = peer_gains(inner, count, finished)
     peers = np.broadcast_to((count > 0).sum(axis=1, keepdims=True), final.shape)
@@ -118,9 +111,7 @@ def _context(rng: Generator, inner: Floats, count: NDArray[np.int64], finished: 
     )
 
 
-def peer_gains(
-    inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats]:
+def peer_gains(inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
     """Mean and sd of what finished peers gained from each trial's step to the end, and its weight."""
     done = finished[:, :, None]
     gains = np.where(done, inner[:, :, -1:] - inner, 0.0)

@@ -35,9 +35,7 @@ _LEAST = np.float32(1e-12)
 def below_given_factor(z: Floats, loading: Floats) -> Floats:
     """Probability that a step is below normal score z (...,) given each node of the factor, (..., G)."""
     scale = (_PER_UNIT / np.sqrt(1.0 - loading * loading)).astype(np.float32)
-    index = (z * scale + np.float32(_REACH * _PER_UNIT + 0.5))[..., None] - (loading * scale)[
-        ..., None
-    ] * NODES
+    index = (z * scale + np.float32(_REACH * _PER_UNIT + 0.5))[..., None] - (loading * scale)[..., None] * NODES
     return _PHI.take(index.astype(np.int32), mode="clip")
 
 
@@ -58,9 +56,7 @@ def passed_by(z_CH: Floats, loading_CH: Floats, fresh_CH: Floats) -> Floats:
     return result
 
 
-def stays_below(
-    z_CYH: Floats, loading_CH: Floats, fresh_CH: Floats, times_CH: Floats | None = None
-) -> Floats:
+def stays_below(z_CYH: Floats, loading_CH: Floats, fresh_CH: Floats, times_CH: Floats | None = None) -> Floats:
     """Probability that the path stays below each of Y targets at all steps, (C, Y).
 
     `times_CH`: how many steps each stands for, where steps have been grouped; one if left out.

@@ -73,9 +73,7 @@ def pace(history: History, rows: Rows, count: Rows, gap: float) -> tuple[Floats,
     """The last step of the first `count` points of trials, and the mean distance between their reports."""
     last = np.where(count > 0, history.steps[rows, np.maximum(count - 1, 0)], 0.0)
     thinned = history.count[rows] / np.maximum(history.total[rows], 1)
-    return last, np.where(
-        count > 1, (last - history.steps[rows, 0]) / np.maximum(count - 1, 1) * thinned, gap
-    )
+    return last, np.where(count > 1, (last - history.steps[rows, 0]) / np.maximum(count - 1, 1) * thinned, gap)
 
 
 def laws(network: Network, trials: Cut, context: Context) -> Laws:

@@ -65,11 +65,7 @@ def _noise(rng: Generator, curves: Floats, t: Floats) -> Floats:
     trials, steps = curves.shape
     quiet = rng.random() < 0.3
     shared = log_uniform(rng, 0.0001, 0.001, 1) if quiet else log_uniform(rng, 0.0007, 0.08, 1)
-    white = (
-        shared
-        * np.exp(rng.normal(0.0, rng.uniform(0.1, 1.3), (trials, 1)))
-        * rng.normal(size=(trials, steps))
-    )
+    white = shared * np.exp(rng.normal(0.0, rng.uniform(0.1, 1.3), (trials, 1))) * rng.normal(size=(trials, steps))
     if rng.random() < 0.25:
         white *= np.sqrt(0.15 + 3.0 * np.exp(-(t - 1.0) / (rng.uniform(0.05, 0.3) * steps)))
     if rng.random() < 0.3:

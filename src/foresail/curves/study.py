@@ -119,21 +119,15 @@ class StudyState:
         """Replaces all that is known by a whole study."""
         self._features = None if features is None else _matrix(features)
         if self._features is not None and len(self._features) != len(history):
-            raise CallerError(
-                f"features of {len(self._features)} trials", allowed=f"as many as trials: {len(history)}"
-            )
+            raise CallerError(f"features of {len(self._features)} trials", allowed=f"as many as trials: {len(history)}")
         self._history = history
         self._view, self._points = None, int(history.total.sum())
 
-    def update(
-        self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None
-    ) -> None:
+    def update(self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None) -> None:
         """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters
         (K,)."""
         if trial == len(self) and (self._features is not None or (features is not None and trial == 0)):
-            row = _matrix(
-                np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0))
-            )
+            row = _matrix(np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0)))
             self._features = row if self._features is None else self._joined(row, trial)
         self._history.extend(trial, steps, values)
         self._points += np.size(values)
@@ -268,7 +262,5 @@ def _gap(steps: Floats) -> float:
 def _matrix(features: ArrayLike) -> Floats:
     known = np.asarray(features, dtype=np.float64)
     if known.ndim != 2 or not np.isfinite(known).all():
-        raise CallerError(
-            f"features of shape {known.shape}", allowed="finite numbers of shape (trials, knobs)"
-        )
+        raise CallerError(f"features of shape {known.shape}", allowed="finite numbers of shape (trials, knobs)")
     return known

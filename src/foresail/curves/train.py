@@ -78,9 +78,7 @@ class Learner(nn.Module):
         offset = (value - centre)[:, :, None] - lower
         part = (offset / increments).clamp(0.0, 1.0)
         z = SCORES[0].item() + (part * self.gaps).sum(2)
-        beyond = (offset[:, :, -1] - increments[:, :, -1]).clamp(min=0) * (
-            self.gaps[-1] / increments[:, :, -1]
-        )
+        beyond = (offset[:, :, -1] - increments[:, :, -1]).clamp(min=0) * (self.gaps[-1] / increments[:, :, -1])
         short = (-offset[:, :, 0]).clamp(min=0) * (self.gaps[0] / increments[:, :, 0])
         scores: Tensor = (z + beyond - short).clamp(-7.5, 7.5)
         return scores
@@ -173,9 +171,7 @@ def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> 
         optimizer.step()
         seen.append((loss.item(), fresh.mean().item()))
         if (step + 1) % 500 == 0:
-            print(
-                f"freshness step {step + 1}: cross entropy, mean {np.mean(seen[-500:], axis=0)}", flush=True
-            )
+            print(f"freshness step {step + 1}: cross entropy, mean {np.mean(seen[-500:], axis=0)}", flush=True)
     with torch.no_grad():
         weight[-1:] = head.weight
         bias[-1:] = head.bias

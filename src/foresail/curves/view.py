@@ -199,9 +199,7 @@ def _sites(view: GlobalView, network: Network, history: History, finished: Rows)
     """Mean and variance of each trial's own word on its final value, (C,) each."""
     mean, variance = np.full(len(history), PRIOR_MEAN), np.full(len(history), 10.0 * USELESS)
     running = np.setdiff1d(np.flatnonzero(history.count > 0), finished, assume_unique=True)
-    if (
-        len(running) > MOST_ASKED
-    ):  # those that have come farthest know most; the process holds no more of them
+    if len(running) > MOST_ASKED:  # those that have come farthest know most; the process holds no more of them
         ahead = np.argsort(-history.last_step[running], kind="stable")[:MOST_ASKED]
         running = np.sort(running[ahead])
     if len(running):

@@ -43,9 +43,7 @@ def characterize(
     torch = _torch()
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     if not tensors:
-        raise CallerError(
-            "characterize: no tensor among the inputs", do="give one batch as a tuple of tensors"
-        )
+        raise CallerError("characterize: no tensor among the inputs", do="give one batch as a tuple of tensors")
     samples = batch or int(tensors[0].shape[0])
     counts = _traced(torch, model, inputs, loss)
     blocks, hidden = _stack(torch, model)
@@ -61,9 +59,7 @@ def characterize(
         layers=blocks,
         hidden=hidden,
         heads=_heads(model),
-        seq_len=int(tensors[0].shape[1])
-        if tensors[0].dim() == 2 and not tensors[0].is_floating_point()
-        else None,
+        seq_len=int(tensors[0].shape[1]) if tensors[0].dim() == 2 and not tensors[0].is_floating_point() else None,
         activation_bytes=counts.kept_bytes / samples / 2,
         boundary_bytes=counts.kept_bytes / samples / 2 / max(blocks or 1, 1) / 17.0,
         largest_layer_params=float(max(layers, default=0)),
@@ -99,13 +95,11 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
     shadow = copy.deepcopy(model).to("meta")
     own = {t.untyped_storage()._cdata for t in (*shadow.parameters(), *shadow.buffers())}
 
-    class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    class Counter(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             out = func(*args, **(kwargs or {}))
             read = [a for a in args if isinstance(a, torch.Tensor)]
-            made = [
-                t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)
-            ]
+            made = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
             shared = {t.untyped_storage()._cdata for t in read}
             if made and not all(t.untyped_storage()._cdata in shared for t in made):  # a view moves nothing
                 counts.operations += 1
@@ -118,7 +112,7 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
             kept[storage._cdata] = storage  # held, so that its identity is not given to another
         return tensor
 
-    counter = Counter()  # type: ignore[no-untyped-call]
+    counter = Counter()
     flops = FlopCounterMode(display=False)
     on_meta = tuple(x.to("meta") if isinstance(x, torch.Tensor) else x for x in inputs)
     try:
@@ -147,9 +141,7 @@ def _stack(torch: Any, model: Any) -> tuple[int | None, int | None]:
     for module in model.modules():
         if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
             children = list(module.children())
-            alike = [
-                c for c in children if type(c) is type(children[0]) and any(True for _ in c.parameters())
-            ]
+            alike = [c for c in children if type(c) is type(children[0]) and any(True for _ in c.parameters())]
             if len(alike) > len(best) and len(alike) == len(children):
                 best = alike
     if len(best) < 2:

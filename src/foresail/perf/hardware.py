@@ -55,9 +55,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
                     do="correct the device file",
                 )
         if not self.tflops:
-            raise CallerError(
-                f"device {self.name!r}: no peak rate", do="give tflops for one precision at least"
-            )
+            raise CallerError(f"device {self.name!r}: no peak rate", do="give tflops for one precision at least")
 
     def peak_flop_per_s(self, precision: Precision | str) -> float:
         """The dense peak rate at a precision; that of the next wider format where it has no own units."""

@@ -56,8 +56,7 @@ def load_measurements(text: bytes) -> tuple[Rows, Floats]:
     if missing:
         raise CallerError(f"kept measurements without {', '.join(sorted(missing))}")
     arrays: dict[str, Any] = {
-        f.name: np.array(kept.columns[f.name], dtype=kinds.get(f.name, np.float64))
-        for f in dataclasses.fields(Rows)
+        f.name: np.array(kept.columns[f.name], dtype=kinds.get(f.name, np.float64)) for f in dataclasses.fields(Rows)
     }
     return Rows(**arrays), np.array(kept.values)
 

@@ -29,16 +29,12 @@ USABLE_FRAC = 0.92
 
 MEMORY_PARAMETERS = (
     Parameter("state", "ratio", 1.0, 0.10, 0.05, 0.03, 0.6, "weights and gradients to the count"),
-    Parameter(
-        "optimizer", "ratio", 1.2, 0.25, 0.05, 0.03, 0.6, "optimizer state and its workspace to the count"
-    ),
+    Parameter("optimizer", "ratio", 1.2, 0.25, 0.05, 0.03, 0.6, "optimizer state and its workspace to the count"),
     Parameter("activation", "ratio", 1.0, 0.25, 0.10, 0.08, 3.0, "kept activations to the count"),
     Parameter("boundary", "ratio", 1.2, 0.4, 0.1, 0.05, 0.4, "kept inputs of recomputed layers to the count"),
     Parameter("logits", "ratio", 1.0, 0.5, 0.1, 0.1, 0.5, "of the output layer to the count"),
     Parameter("buffer", "ratio", 0.3, 0.8, 0.3, 0.1, 0.5, "buffers of gradient exchange to the gradients"),
-    Parameter(
-        "context", "bytes", 2.5e9, 0.5, 0.2, 0.1, 0.7, "of the driver, the libraries and their buffers"
-    ),
+    Parameter("context", "bytes", 2.5e9, 0.5, 0.2, 0.1, 0.7, "of the driver, the libraries and their buffers"),
     Parameter("fragments", "ratio", 1.05, 0.03, 0.02, 0.04, 0.05, "allocated to used"),
 )
 MEMORY_RESIDUALS = (
@@ -80,9 +76,7 @@ def activation_bytes(rows: Rows) -> tuple[Floats, Floats]:
     live = np.where(rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks)
     inputs = rows.boundary_bytes * rows.micro_batch * blocks * _stage_frac(rows) * in_flight * wide
     full = rows.recompute >= 1
-    return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(
-        full, inputs, 0.0
-    )
+    return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(full, inputs, 0.0)
 
 
 def log_bytes(theta: Floats, rows: Rows) -> Floats:
@@ -138,7 +132,5 @@ def needs_as_much(rows: Rows, failed: Rows) -> Bools:
     names = ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len")
     alike = [getattr(rows, name)[:, None] == getattr(failed, name)[None] for name in names]
     same: Bools = np.all(alike, axis=0)
-    found: Bools = np.asarray(
-        (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1), dtype=np.bool_
-    )
+    found: Bools = np.asarray((same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1), dtype=np.bool_)
     return found

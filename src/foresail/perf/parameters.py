@@ -11,9 +11,7 @@ from foresail.perf.law import Parameter, Residual
 
 STEP_TIME_PARAMETERS = (
     Parameter("gemm_eff", "fraction", 0.8, 0.2, 0.12, 0.0, 0.0, "of the peak rate in large products"),
-    Parameter(
-        "gemm_half", "FLOP", 40000000.0, 1.5, 0.54, 0.0, 0.0, "work at which a kernel runs at half that rate"
-    ),
+    Parameter("gemm_half", "FLOP", 40000000.0, 1.5, 0.54, 0.0, 0.0, "work at which a kernel runs at half that rate"),
     Parameter("attention_eff", "fraction", 0.65, 0.76, 0.25, 0.0, 0.0, "of gemm_eff in attention"),
     Parameter("fp8_eff", "fraction", 0.7, 0.24, 0.2, 0.0, 0.0, "of gemm_eff in eight bits"),
     Parameter("head_eff", "fraction", 0.95, 0.3, 0.1, 0.0, 0.0, "of gemm_eff in the output layer"),
@@ -27,12 +25,8 @@ STEP_TIME_PARAMETERS = (
     Parameter("sync_latency_step", "s", 0.00013, 0.66, 0.66, 0.5, 1.7, "the same, for each further member"),
     Parameter("sync_link_eff", "fraction", 0.5, 0.6, 0.4, 0.0, 0.0, "of the link inside a machine"),
     Parameter("sync_network_eff", "fraction", 0.75, 0.8, 0.4, 0.0, 0.0, "of the network between machines"),
-    Parameter(
-        "overlap", "power", 0.3, 0.7, 0.3, 0.3, 0.63, "g - 1: 0 adds the exchange to work, large hides it"
-    ),
-    Parameter(
-        "prefetch", "power", 2.5, 0.5, 0.3, 0.2, 0.55, "the same under full sharding, which gathers ahead"
-    ),
+    Parameter("overlap", "power", 0.3, 0.7, 0.3, 0.3, 0.63, "g - 1: 0 adds the exchange to work, large hides it"),
+    Parameter("prefetch", "power", 2.5, 0.5, 0.3, 0.2, 0.55, "the same under full sharding, which gathers ahead"),
     Parameter("boundary", "s", 5e-05, 1.5, 0.3, 0.0, 0.0, "to hand a micro-batch to the next stage"),
     Parameter("optimizer", "bytes", 22.0, 1.0, 0.3, 0.0, 0.0, "moved for each parameter in an update"),
     Parameter("fixed", "s", 0.002, 1.5, 0.2, 0.3, 0.76, "of a step, whatever it does"),

@@ -55,9 +55,7 @@ def learning_rate_for(
     0.2
     """
     if not (rate > 0 and batch > 0 and new_batch > 0 and (noise_scale is None or noise_scale > 0)):
-        raise CallerError(
-            f"learning rate {rate} at batch {batch} for batch {new_batch}", allowed="positive numbers"
-        )
+        raise CallerError(f"learning rate {rate} at batch {batch} for batch {new_batch}", allowed="positive numbers")
     ratio = new_batch / batch
     if rule is Rule.LINEAR:
         return rate * ratio

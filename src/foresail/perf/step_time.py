@@ -105,9 +105,7 @@ def _sync_s(rows: Rows, p: Named) -> Floats:
     held = rows.params * _stage_frac(rows) / rows.tp
     sent = volumes * (rows.dp - 1) / rows.dp * held * np.maximum(rows.element_bytes, 2.0)
     inside = rows.link_bytes_per_s * p["sync_link_eff"]
-    beside = np.clip(
-        rows.per_node / rows.tp, 1.0, rows.dp
-    )  # members of the group in one machine share its ports
+    beside = np.clip(rows.per_node / rows.tp, 1.0, rows.dp)  # members of the group in one machine share its ports
     between = np.minimum(rows.network_bytes_per_s * p["sync_network_eff"] * beside, inside)
     link = np.where(rows.nodes > 1, between, inside)
     latency = p["sync_latency"] + p["sync_latency_step"] * (rows.dp - 1)

@@ -22,7 +22,9 @@ _numbers = st.floats()
 _finite = st.floats(allow_nan=False, allow_infinity=False)
 _counts = st.integers(0, 2**63 - 1)
 _scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | _numbers | _names
-_json = st.recursive(st.none() | _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3))
+_json = st.recursive(
+    st.none() | _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3)
+)
 _attempt_ids = st.builds(attempt_id, st.integers(0, 999).map(TrialId), st.integers(1, 99))
 _trials = st.integers(0, 10**6).map(TrialId)
 _cores = st.lists(st.integers(0, 255), max_size=4, unique=True).map(tuple)

@@ -32,11 +32,7 @@ def starved(system):
 
 
 def _seconds(system: SystemConfiguration) -> float:
-    work = (
-        0.004 * system.accumulation
-        + 0.1 / system.dp / (1 + 0.8 * (system.threads - 1))
-        + 0.01 * (system.dp > 1)
-    )
+    work = 0.004 * system.accumulation + 0.1 / system.dp / (1 + 0.8 * (system.threads - 1)) + 0.01 * (system.dp > 1)
     load_s = 2e-4 * 64 / system.dp
     return work + load_s if system.loader_workers == 0 else max(work, load_s / system.loader_workers)
 

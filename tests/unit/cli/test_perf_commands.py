@@ -16,9 +16,7 @@ PLAN = ["--layers", "24", "--hidden", "2048", "--heads", "16", "--seq-len", "102
 
 
 def test_plan_prints_ranked_layouts_as_json() -> None:
-    ran = CliRunner().invoke(
-        plan, [*PLAN, "--device", "A100", "--global-batch", "64", "--top", "5", "--json"]
-    )
+    ran = CliRunner().invoke(plan, [*PLAN, "--device", "A100", "--global-batch", "64", "--top", "5", "--json"])
     assert ran.exit_code == 0
     found = json.loads(ran.stdout)
     assert len(found) == 5

@@ -20,9 +20,7 @@ def study(trials: int = 12, seed: int = 0) -> tuple[list[np.ndarray], list[np.nd
     for i in range(trials):
         t = np.arange(1, [0, 3, 10, 20, 30][i % 5] + 1)
         steps.append(t)
-        values.append(
-            0.1 + rng.uniform(0.1, 0.8) * (1 - np.exp(-t / rng.uniform(2, 20))) + rng.normal(0, 0.01, len(t))
-        )
+        values.append(0.1 + rng.uniform(0.1, 0.8) * (1 - np.exp(-t / rng.uniform(2, 20))) + rng.normal(0, 0.01, len(t)))
     return steps, values
 
 
@@ -34,12 +32,7 @@ def made() -> Forecast:
 def test_shapes(made: Forecast) -> None:
     assert made.mean.shape == made.quantile(0.5).shape == (12, 30)
     assert made.draws.shape == (6000, 12, 30)
-    assert (
-        made.prob_reach(0.6, by=20).shape
-        == made.prob_best().shape
-        == made.expected_steps_to(0.6).shape
-        == (12,)
-    )
+    assert made.prob_reach(0.6, by=20).shape == made.prob_best().shape == made.expected_steps_to(0.6).shape == (12,)
     assert made.prob_reach(0.6, by=[5, 20]).shape == (12, 2)
 
 
@@ -109,9 +102,7 @@ def test_a_state_fed_point_by_point_gives_what_the_function_gives() -> None:
         for one_t, one_v in zip(t, v, strict=True):
             state.update(i, [one_t], [one_v])
     state.refit(HORIZON)
-    np.testing.assert_allclose(
-        state.forecast(HORIZON).mean, forecast(steps, values, HORIZON, mode="max").mean
-    )
+    np.testing.assert_allclose(state.forecast(HORIZON).mean, forecast(steps, values, HORIZON, mode="max").mean)
     some = state.forecast(HORIZON, trials=[7, 2])
     np.testing.assert_allclose(some.mean, state.forecast(HORIZON).mean[[7, 2]], rtol=1e-5)
 

@@ -18,15 +18,12 @@ def error(kind: str, seed: int) -> float:
     t = np.arange(1, 41)
     height = 0.3 + 0.6 * np.exp(-8 * (x[:, 0] - 0.6) ** 2)
     curves = [
-        h * (1 - np.exp(-t / s)) + rng.normal(0, 0.01, 40)
-        for h, s in zip(height, rng.uniform(4, 20, 40), strict=True)
+        h * (1 - np.exp(-t / s)) + rng.normal(0, 0.01, 40) for h, s in zip(height, rng.uniform(4, 20, 40), strict=True)
     ]
     seen = np.where(np.arange(40) < 15, 40, 4)
     features = {"none": None, "true": x, "permuted": x[rng.permutation(40)], "alone": None}[kind]
     state = StudyState("max", layers=Layers(study=kind != "alone", honesty=kind != "alone"))
-    state.load(
-        gather(1.0, [t[:n] for n in seen], [c[:n] for c, n in zip(curves, seen, strict=True)]), features
-    )
+    state.load(gather(1.0, [t[:n] for n in seen], [c[:n] for c, n in zip(curves, seen, strict=True)]), features)
     truth = np.array([c[-1] for c in curves])
     return float(np.abs(state.forecast(HORIZON).quantile(0.5)[15:, -1] - truth[15:]).mean())
 
@@ -34,8 +31,7 @@ def error(kind: str, seed: int) -> float:
 @pytest.fixture(scope="module")
 def errors() -> dict[str, float]:
     return {
-        kind: float(np.mean([error(kind, seed) for seed in range(4)]))
-        for kind in ("none", "true", "permuted", "alone")
+        kind: float(np.mean([error(kind, seed) for seed in range(4)])) for kind in ("none", "true", "permuted", "alone")
     }
 
 

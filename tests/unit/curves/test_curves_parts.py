@@ -25,12 +25,7 @@ def test_normal_functions_match_scipy() -> None:
 
 def test_scale_is_a_line_above_the_start_and_a_logarithm_below() -> None:
     scale = fit_scale(
-        Ends(
-            *(
-                np.array(v, dtype=float)
-                for v in ([0.1, 0.1, 0.2], [0.5, 0.9, 0.4], [0.5, 0.9, 0.4], [0.1, 0.1, 0.2])
-            )
-        )
+        Ends(*(np.array(v, dtype=float) for v in ([0.1, 0.1, 0.2], [0.5, 0.9, 0.4], [0.5, 0.9, 0.4], [0.1, 0.1, 0.2])))
     )
     assert scale.inside(np.array([0.1, 0.9, 1.7])) == pytest.approx([0.2, 0.6, 1.0])
     low = scale.inside(np.array([-1e4, -0.7, np.nan, -np.inf]))
@@ -139,6 +134,4 @@ def test_defended_tails_are_no_thinner_than_their_share() -> None:
     wide = defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.1 * one, np.ones((1, 1)))
     share = 1.0 - ndtr(scores_at(wide[0, 0], np.float32(1.0)))
     assert share >= 0.8 * 0.08 * (1.0 - stats.norm.cdf(0.5 / 0.3))
-    np.testing.assert_array_equal(
-        defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.6 * one, np.ones((1, 1))), tight
-    )
+    np.testing.assert_array_equal(defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.6 * one, np.ones((1, 1))), tight)

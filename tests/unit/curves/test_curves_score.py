@@ -62,8 +62,6 @@ def test_tail_ratio_and_scorecard() -> None:
     assert card.forecasts == 3
     assert dict(card.coverage)[0.5] == pytest.approx(1.0)
     assert card.log_score == pytest.approx(-0.919, abs=0.01)
-    empty = scorecard(
-        GRID, normal_laws(np.zeros(0)), np.zeros(0), resolution=0.01, prob_M=p[:0], event_M=event[:0]
-    )
+    empty = scorecard(GRID, normal_laws(np.zeros(0)), np.zeros(0), resolution=0.01, prob_M=p[:0], event_M=event[:0])
     assert empty.forecasts == 0
     assert np.isnan(empty.crps)

@@ -23,9 +23,7 @@ A100 = device("A100")
 def _systems() -> list[SystemConfiguration]:
     grid = itertools.product((1, 2, 4), (1, 2), (1, 2, 4), (1, 4))
     return [
-        SystemConfiguration(
-            tp=t, pp=p, dp=8 // (t * p), micro_batch=m, accumulation=a, recompute=Recompute.FULL
-        )
+        SystemConfiguration(tp=t, pp=p, dp=8 // (t * p), micro_batch=m, accumulation=a, recompute=Recompute.FULL)
         for t, p, m, a in grid
     ]
 
@@ -115,9 +113,7 @@ def test_order_does_not_matter() -> None:
     times, order = _true_s(rows), np.random.default_rng(0).permutation(len(rows))
     one, two = fit(STEP_TIME, rows, times), fit(STEP_TIME, rows.take(order), times[order])
     asked = rows_of(_job(2048), _systems(), A100)
-    assert predict(STEP_TIME, one, asked).median == pytest.approx(
-        predict(STEP_TIME, two, asked).median, rel=1e-4
-    )
+    assert predict(STEP_TIME, one, asked).median == pytest.approx(predict(STEP_TIME, two, asked).median, rel=1e-4)
 
 
 def test_joint_covariance_agrees_with_the_prediction() -> None:
@@ -125,9 +121,7 @@ def test_joint_covariance_agrees_with_the_prediction() -> None:
     model = fit(STEP_TIME, rows.take([0, 7]), _true_s(rows.take([0, 7])))
     both = joint_covariance(STEP_TIME, model, rows)
     assert both == pytest.approx(both.T)
-    assert np.sqrt(np.diag(both) + 0.015**2) == pytest.approx(
-        predict(STEP_TIME, model, rows).log_sd, rel=1e-6
-    )
+    assert np.sqrt(np.diag(both) + 0.015**2) == pytest.approx(predict(STEP_TIME, model, rows).log_sd, rel=1e-6)
 
 
 def test_where_the_seconds_go_is_positive_and_the_exchange_needs_replicas() -> None:

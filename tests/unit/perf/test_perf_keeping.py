@@ -39,9 +39,7 @@ def test_other_texts_are_refused(text: bytes, says: str) -> None:
 
 def test_only_the_global_batch_and_the_precision_touch_learning() -> None:
     old = SystemConfiguration(micro_batch=16)
-    assert (
-        changes_learning(old, SystemConfiguration(dp=2, tp=2, micro_batch=4, accumulation=2, threads=3)) == ()
-    )
+    assert changes_learning(old, SystemConfiguration(dp=2, tp=2, micro_batch=4, accumulation=2, threads=3)) == ()
     new = SystemConfiguration(micro_batch=32, precision=Precision.BF16)
     assert changes_learning(old, new) == ("global_batch", "precision")
 

@@ -110,9 +110,7 @@ def test_flops_are_those_of_the_papers_formula() -> None:
     assert ours == pytest.approx(paper, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("params", "hidden", "layers"), [(1.25e8, 768, 12), (6.66e9, 4096, 32), (1.2854e10, 5120, 40)]
-)
+@pytest.mark.parametrize(("params", "hidden", "layers"), [(1.25e8, 768, 12), (6.66e9, 4096, 32), (1.2854e10, 5120, 40)])
 def test_a_size_alone_gives_the_family_shape(params: float, hidden: int, layers: int) -> None:
     job = transformer_of_size("mpt", params, seq_len=2048)
     assert (job.hidden, job.layers) == (hidden, layers)
