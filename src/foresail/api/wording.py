@@ -103,7 +103,8 @@ def best(view: View) -> str:
     text = f"{wanted.metric} = {number(value)} by trial {trial} at step {step}"
     if wanted.target is None:
         return text
-    return f"{text} ({'target reached' if wanted.reached(value) else format(abs(wanted.target - value), '.3g') + ' to go'})"
+    way = "target reached" if wanted.reached(value) else f"{abs(wanted.target - value):.3g} to go"
+    return f"{text} ({way})"
 
 
 def count(n: int, noun: str) -> str:
