@@ -111,7 +111,7 @@ def _chapters(view: View, event: ev.Event, trial: TrialId) -> Iterator[Chapter]:
                 if verdict.trial == trial:
                     yield _decision(event.at_s, decision, verdict)
         case ev.TrialProposed() | ev.AttemptGranted() | ev.TrialEnded() if event.trial == trial:
-            yield _plain(event, _of_trial(event))
+            yield _plain(event, _of_trial(event, is_script=bool(view.spec.entry.command)))
         case ev.StudyEnding(end=end, why=why):
             yield _plain(event, f"the study ends ({end}): {why}")
         case ev.CheckpointDeleted(path=path) if _is_of(path, trial):
@@ -142,12 +142,14 @@ def _decision(at_s: float, decision: int, verdict: Verdict) -> Chapter:
     return Chapter(at_s, "Planned", text, data)
 
 
-def _of_trial(event: ev.TrialProposed | ev.AttemptGranted | ev.TrialEnded) -> str:
+def _of_trial(event: ev.TrialProposed | ev.AttemptGranted | ev.TrialEnded, *, is_script: bool) -> str:
     match event:
         case ev.TrialProposed(origin=origin):
             return f"proposed by {origin}"
-        case ev.AttemptGranted(attempt=attempt, cores=cores, resume_step=step):
+        case ev.AttemptGranted(attempt=attempt, cores=cores, number=number, resume_step=step):
             start = f"goes on from its checkpoint of step {step}" if step else "starts from nothing"
+            if is_script and number > 1:
+                start = "is called again, and finds what it has kept itself"
             held = "core" if len(cores) == 1 else "cores"
             return f"attempt {attempt} gets {held} {', '.join(map(str, cores))}; it {start}"
         case ev.TrialEnded(status=status, detail=detail):

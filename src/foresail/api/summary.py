@@ -13,7 +13,7 @@ from foresail.api.result import Best, Result, TrialRow
 from foresail.api.tables import table
 from foresail.core.spec import Entry
 from foresail.core.view import View
-from foresail.core.words import Label, Status, attempt_id
+from foresail.core.words import Label, Status, TrialId, attempt_id
 from foresail.worker.folder import StudyFolder
 
 MOST_OF_A_CLASS = 5
@@ -36,17 +36,20 @@ def _head(result: Result) -> str:
 def _best(result: Result) -> str:
     if result.best is None:
         return "no result: no trial reported a finite value of " + repr(result.view.spec.goal.metric)
-    return "\n".join(best_lines(result.best, result.view))
+    return "\n".join(best_lines(result.best, result.view, folder_of(result.storage)))
 
 
-def best_lines(best: Best, view: View) -> Iterator[str]:
-    """The best trial, its configuration, and where its state is kept."""
+def best_lines(best: Best, view: View, folder: Path) -> Iterator[str]:
+    """The best trial, its configuration, and where its state is kept in the study's `folder`."""
+    kept = StudyFolder(folder).kept(TrialId(best.trial))
     yield f"best     {wording.best(view)}"
     yield f"         {wording.config(best.config)}"
     if best.checkpoint is not None:
         yield f"         checkpoint {best.checkpoint}"
     elif best.nearest is not None:
         yield f"         no checkpoint of that step; the nearest, of step {best.nearest_step}: {best.nearest}"
+    elif view.spec.entry.command and kept.is_dir() and any(kept.iterdir()):
+        yield f"         kept by its script, as it was last: {kept}"
     else:
         yield f"         no checkpoint: {_no_checkpoint(best, view)}"
 

@@ -21,14 +21,14 @@ def command(storage: Path, as_json: bool) -> Exit:
     there is no result yet.
     """
     from foresail.api.json_form import best_data
-    from foresail.api.recorded import load_result
+    from foresail.api.recorded import folder_of, load_result
     from foresail.api.summary import best_lines
 
     result = load_result(storage)
     if as_json:
         emit_json(None if result.best is None else best_data(result.best))
     elif result.best is not None:
-        emit("\n".join(best_lines(result.best, result.view)))
+        emit("\n".join(best_lines(result.best, result.view, folder_of(storage))))
     if result.best is None:
         say(f"{result.name} has no result yet: no trial has reported a finite {result.view.spec.goal.metric!r}")
         return Exit.UNREACHED

@@ -78,6 +78,20 @@ def test_why_the_best_has_no_checkpoint(foresail, tmp_path: Path, command, kept:
     assert says in foresail("best", store(tmp_path / "x.db", log)).out
 
 
+def test_what_a_script_has_kept_is_found(foresail, tmp_path: Path) -> None:
+    log = [ev.StudyCreated(at_s=0.0, spec=SPEC), ev.DriverStarted(at_s=0.0, cores=(0,), host="myhost")]
+    log += [proposed(0, 0.1), granted(0.0, 0, 1, core=0), point(0, 1, 0.9, at_s=1.0)]
+    log += [ended(1.0, 0, Outcome.YIELDED), granted(2.0, 0, 2, core=0)]
+    kept = tmp_path / "x.runs" / "kept" / "0"
+    kept.mkdir(parents=True)
+    assert "foresail.checkpoint_dir()" in foresail("best", store(tmp_path / "x.db", log)).out
+    (kept / "model.joblib").touch()
+    assert f"kept by its script, as it was last: {kept}" in foresail("best", tmp_path / "x.db").out
+    told = foresail("explain", 0, tmp_path / "x.db").out
+    assert "attempt 0-1 gets core 0; it starts from nothing" in told
+    assert "attempt 0-2 gets core 0; it is called again" in told
+
+
 def test_commands_are_named_as_the_shell_finds_them(tmp_path: Path, pythons: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "executable", str(pythons / "python"))
