@@ -10,13 +10,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from foresail.core.words import Config, Outcome, Scalar
 from foresail.executors import cores, linux
 from foresail.worker.attempt import live
 from foresail.worker.entry import Training
-from foresail.worker.folder import AttemptFolder
+from foresail.worker.folder import AttemptFolder, StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.spool import Farewell, Spool
 
@@ -77,6 +78,7 @@ def environment(folder: AttemptFolder, grant: Grant) -> dict[str, str]:
         "FORESAIL_CONFIG": str(folder.config),
         "FORESAIL_REPORTS": str(folder.reports),
         "FORESAIL_SEED": str(grant.seed),
+        "FORESAIL_KEPT": str(StudyFolder(Path(grant.root)).kept(grant.trial)),
     }
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from foresail.core import events as ev
 from foresail.core.events import Fact
-from foresail.core.words import AttemptId
+from foresail.core.words import AttemptId, Outcome
 from foresail.errors import TrainingError
 from foresail.worker.folder import AttemptFolder
 from foresail.worker.metrics import Metrics, check_step
@@ -89,7 +89,11 @@ class Listener:
             if self.refusal:
                 return
             try:
-                fact = self._report(json.loads(data), now_s)
+                said = json.loads(data)
+                if said == {"yielded": True}:  # it leaves because it was asked to, and is not done
+                    self.farewell = Farewell(outcome=Outcome.YIELDED)
+                    continue
+                fact = self._report(said, now_s)
             except (ValueError, TrainingError) as error:
                 self.refusal = f"line {self._lines} of reports.jsonl: {error}"
                 return

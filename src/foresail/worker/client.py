@@ -6,6 +6,10 @@ Outside a study they print and do nothing else, so a script runs as it is. In a 
     FORESAIL_CONFIG     a JSON file with the configuration
     FORESAIL_REPORTS    a file to which any language may append JSON lines: {"step": 3, "accuracy": 0.9}
     FORESAIL_SEED       the trial's seed
+    FORESAIL_KEPT       the folder of `checkpoint_dir()`; it need not exist yet
+
+A script that has `yield` before it and leaves by `{"yielded": true}` and exit code 0 is continued later; without that
+line it counts as done.
 """
 
 from __future__ import annotations

@@ -315,6 +315,27 @@ def test_a_command_gets_its_configuration_whole_and_reports_in_json(make_lab, tm
     assert lab.of(ev.HorizonDeclared)[0].max_steps == 9
 
 
+LEAVES = """
+n=0 state="$FORESAIL_KEPT/n"
+if [ -e "$state" ]; then read -r n < "$state"; fi
+while [ ! -e "$FORESAIL_ATTEMPT/yield" ]; do
+  n=$((n + 1)); echo "{\\"step\\": $n, \\"accuracy\\": 0.5}" >> "$FORESAIL_REPORTS"; sleep 0.01
+done
+mkdir -p "$FORESAIL_KEPT"; echo "$n" > "$state"; echo '{"yielded": true}' >> "$FORESAIL_REPORTS"
+"""
+
+
+def test_a_script_in_any_language_can_leave_and_come_back(make_lab, tmp_path):
+    lab = make_lab("import", Entry(command=("sh", "-c", LEAVES)))
+    for number in (1, 2):
+        attempt = lab.launch(number=number)
+        lab.until_point(attempt, 3 if number == 1 else len(lab.of(ev.PointReported)) + 1)
+        lab.executor.perform(Yield(attempt))
+        assert lab.until_end(attempt).outcome is Outcome.YIELDED
+    points = lab.of(ev.PointReported)
+    assert [p.step for p in points] == list(range(1, len(points) + 1))
+
+
 CLIENT = """
 import sys
 from foresail.worker import client
