@@ -14,7 +14,6 @@ from foresail.core import codec
 from foresail.core import events as ev
 from foresail.testing.history import controller_of
 
-
 _NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]\d+)?")
 
 
