@@ -42,7 +42,7 @@ def _state(result: Result, driver: str | None) -> str:
         return f"ended ({result.end}): {result.why}"
     if driver is not None:
         return f"running: {driver}"
-    return f"not running and not ended: foresail resume {wording.shell(result.storage)}"
+    return f"not running and not ended: {wording.program()} resume {wording.shell(result.storage)}"
 
 
 def _time(result: Result) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from foresail.api import wording
 from foresail.api.recorded import folder_of
 from foresail.api.result import Best, Result, TrialRow
 from foresail.api.tables import table
+from foresail.core.spec import Entry
 from foresail.core.view import View
 from foresail.core.words import Label, Status, attempt_id
 from foresail.worker.folder import StudyFolder
@@ -45,7 +48,15 @@ def best_lines(best: Best, view: View) -> Iterator[str]:
     elif best.nearest is not None:
         yield f"         no checkpoint of that step; the nearest, of step {best.nearest_step}: {best.nearest}"
     else:
-        yield "         no checkpoint: the training code saved no state (run.track, run.save or fs.checkpoint_dir)"
+        yield f"         no checkpoint: {_no_checkpoint(best, view)}"
+
+
+def _no_checkpoint(best: Best, view: View) -> str:
+    if view.spec.entry.command:
+        return "a script keeps its state itself, in the folder that foresail.checkpoint_dir() gives"
+    if any(trial.saved for trial in view.trials):
+        return f"trial {best.trial} ended before the first was due; train the configuration again to have its state"
+    return "none was due, or the training code names nothing to save: run.track(...), run.on_save(...)"
 
 
 # --- who was what ------------------------------------------------------------------------------------------------
@@ -75,17 +86,38 @@ def _class_rows(title: str, rows: Sequence[TrialRow]) -> Iterator[Sequence[str]]
 
 
 def _broken(result: Result, width: int) -> str:
-    lines = []
-    for status in (Status.DIVERGED, Status.FAILED):
-        rows = [row for row in result.trials if row.status == status]
-        for row in rows[:MOST_OF_A_CLASS]:
-            lines.append(f"{status} trial {row.trial}: {row.why}"[:width])
-            lines.append(f"  {wording.config(row.config)}"[:width])
-            if status is Status.FAILED:
-                lines += [f"  {place}" for place in traces(result.view, row.trial, folder_of(result.storage))[-1:]]
-        if len(rows) > MOST_OF_A_CLASS:
-            lines.append(f"and {len(rows) - MOST_OF_A_CLASS} more {status}")
-    return "\n".join(lines)
+    lines = [line[:width] for row in _of(result, Status.DIVERGED)[:MOST_OF_A_CLASS] for line in _failure([row])]
+    if (more := len(_of(result, Status.DIVERGED)) - MOST_OF_A_CLASS) > 0:
+        lines.append(f"and {more} more diverged")
+    alike: dict[str, list[TrialRow]] = {}
+    for row in _of(result, Status.FAILED):
+        alike.setdefault(row.why, []).append(row)
+    for rows in list(alike.values())[:MOST_OF_A_CLASS]:
+        lines += [line[:width] for line in _failure(rows)]
+        lines += [f"  {place}" for place in traces(result.view, rows[0].trial, folder_of(result.storage))[-1:]]
+    if (more := sum(len(rows) for rows in list(alike.values())[MOST_OF_A_CLASS:])) > 0:
+        lines.append(f"and {more} more failed")
+    return "\n".join([*lines, *_other_python(result.view.spec.entry, alike)])
+
+
+def _of(result: Result, status: Status) -> list[TrialRow]:
+    return [row for row in result.trials if row.status == status]
+
+
+def _failure(rows: Sequence[TrialRow]) -> Iterator[str]:
+    """Trials that ended alike, with the configuration of the first."""
+    others = f" and {len(rows) - 1} others" if len(rows) > 2 else f" and trial {rows[1].trial}" if rows[1:] else ""
+    yield f"{rows[0].status} trial {rows[0].trial}{others}: {rows[0].why}"
+    yield f"  {wording.config(rows[0].config)}"
+
+
+def _other_python(entry: Entry, failures: Iterable[str]) -> Iterator[str]:
+    """A hint, where a script lacks a module and is run by another Python than Foresail."""
+    found = shutil.which(entry.command[0]) if entry.command else None
+    is_other = found is not None and "python" in Path(found).name and Path(found).parent != Path(sys.executable).parent
+    if is_other and any("ModuleNotFoundError" in why for why in failures):
+        yield f"  {entry.command[0]!r} is {found}; Foresail is installed for {sys.executable}:"
+        yield "  activate that environment, or write the Python that is meant in study.command"
 
 
 def traces(view: View, trial: int, folder: Path) -> list[Path]:
@@ -105,17 +137,20 @@ def traces(view: View, trial: int, folder: Path) -> list[Path]:
 
 def further(result: Result) -> str:
     """The commands that come next."""
-    name = wording.shell(result.storage)
+    name, foresail = wording.shell(result.storage), wording.program()
     rows = []
     if result.end == "stopped":
-        rows.append((f"foresail resume {name}", "go on"))
+        rows.append((f"{foresail} resume {name}", "go on"))
     if result.best is not None:
-        rows.append((f"foresail best {name}", "the best trial; --json for scripts"))
-        rows.append((f"foresail explain {result.best.trial} {name}", "why it got what it got"))
+        rows.append((f"{foresail} best {name}", "the best trial; --json for scripts"))
+        rows.append((f"{foresail} explain {result.best.trial} {name}", "why it got what it got"))
     failed = next((row.trial for row in result.trials if row.status == Status.FAILED), None)
     if failed is not None:
-        rows.append((f"foresail explain {failed} {name}", "how it failed, with its traceback"))
-    rows.append((f"foresail status {name} --all", "all trials"))
-    rows.append((f"foresail export {name} --to {wording.shell(result.storage.with_suffix('.csv'))}", "all points"))
+        rows.append((f"{foresail} explain {failed} {name}", "how it failed, with its traceback"))
+    rows.append((f"{foresail} status {name} --all", "all trials"))
+    rows.append((f"{foresail} export {name} --to {wording.shell(result.storage.with_suffix('.csv'))}", "all points"))
+    if result.best is None and result.view.ended is not None and result.end != "stopped":
+        files = f"{name} {wording.shell(folder_of(result.storage))}"
+        rows.append((f"rm -r {files}", "forget it: an ended study is not run again"))
     longest = max(len(row[0]) for row in rows)
     return "\n".join(f"  {command:<{longest}}  {what}" for command, what in rows)

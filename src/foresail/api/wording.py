@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -120,3 +122,9 @@ def shell(path: Path) -> str:
     """A path as a shell takes it: quoted where need be, short where it lies in the current folder."""
     absolute, here = path.absolute(), Path.cwd()
     return shlex.quote(str(absolute.relative_to(here) if absolute.is_relative_to(here) else path))
+
+
+def program() -> str:
+    """How `foresail` is called from a shell: by its name where PATH has it, else by the place where it is installed."""
+    installed = Path(sys.executable).with_name("foresail")
+    return shell(installed) if shutil.which("foresail") is None and installed.exists() else "foresail"

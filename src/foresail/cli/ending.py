@@ -24,9 +24,9 @@ def carry_out(run: Callable[[Display], Result], *, storage: Path, quiet: bool, a
         with showing(quiet=quiet) as shown:
             result = run(shown)
     except KeyboardInterrupt:
-        from foresail.api.wording import shell
+        from foresail.api.wording import program, shell
 
-        say(f"stopped at once; nothing that was recorded is lost\n  foresail resume {shell(storage)}")
+        say(f"stopped at once; nothing that was recorded is lost\n  {program()} resume {shell(storage)}")
         return Exit.INTERRUPTED
     if as_json:
         emit_json(result_data(result))

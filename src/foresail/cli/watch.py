@@ -27,7 +27,7 @@ def command(storage: Path, as_json: bool) -> Exit:
     from foresail.api.json_form import JsonLines
     from foresail.api.summary import summary
     from foresail.api.watching import follow
-    from foresail.api.wording import shell
+    from foresail.api.wording import program, shell
 
     shown: Display
     try:
@@ -40,7 +40,7 @@ def command(storage: Path, as_json: bool) -> Exit:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     if result.view.ended is None:
-        say(f"nobody is at work on this study, and it has not ended\n  foresail resume {shell(storage)}")
+        say(f"nobody is at work on this study, and it has not ended\n  {program()} resume {shell(storage)}")
         return Exit.UNREACHED
     if not as_json:
         emit(summary(result, width=width()))

@@ -53,12 +53,12 @@ SENTENCES: dict[Rule, str] = {
     Rule.IMPROVES_FASTEST: "expected gain {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
     Rule.IMPROVES_SLOWER: "expected gain {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
     Rule.ORACLE_KNOWS: "knows that the trial gets to {value:.6g} in {left_s:.3g} s",
-    Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
-    "expected time to the target {ert_s:.3g} s",
-    Rule.POP_OPPORTUNISTIC: "P(target in time) = {p:.3f} < {threshold:.3f}; it has its turn; expected at the end "
-    "{final:.6g}",
-    Rule.POP_TURN_OVER: "P(target in time) = {p:.3f} < {threshold:.3f}; its turn is over, others wait; expected value "
-    "at the end {final:.6g}",
+    Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.4g}, "
+    "expected time to the target {ert_s:.1f} s",
+    Rule.POP_OPPORTUNISTIC: "P(target in time) = {p:.3f}, no slot of its own (threshold {threshold:.3f}); it has its "
+    "turn; expected value at the end {final:.4g}",
+    Rule.POP_TURN_OVER: "P(target in time) = {p:.3f}, no slot of its own (threshold {threshold:.3f}); its turn is "
+    "over, others wait; expected value at the end {final:.4g}",
     Rule.POP_POOR: "P(target in time) = {p:.4f} < {poor:.3f} after {seen_frac:.0%} of its steps; expected value at the "
     "end {final:.6g}",
     Rule.POP_UNSEEN: "not enough of its curve has been seen; it has its first turn",

@@ -26,6 +26,8 @@ def test_what_can_be_found(tmp_path: Path) -> None:
         Entry(command=("sh", "-c", "true"), cwd=str(tmp_path)),
         Entry(command=("./tool",), cwd=str(tmp_path)),
         Entry(command=("tool",), env={"PATH": str(tmp_path)}),
+        Entry(command=("sh", "{tool}.sh"), cwd=str(tmp_path)),
+        Entry(command=("sh", "-c", "./no-such-script.sh"), cwd=str(tmp_path)),
     ):
         check_entry(entry)
 
@@ -45,6 +47,14 @@ def test_what_cannot(entry: Entry, says: str) -> None:
     with pytest.raises(CallerError, match=r".") as caught:
         check_entry(entry)
     assert says in str(caught.value)
+
+
+def test_a_script_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").touch()
+    with pytest.raises(CallerError) as caught:
+        check_entry(Entry(command=("sh", "trian.sh"), cwd=str(tmp_path)))
+    assert caught.value.what == f"there is no script {tmp_path / 'trian.sh'}"
+    assert "did you mean 'train.sh'" in caught.value.do
 
 
 def test_a_study_that_cannot_train_here_is_left_as_it_is(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +36,8 @@ class Called:
 @pytest.fixture
 def foresail() -> Callable[..., Called]:
     def call(*args: object) -> Called:
-        result = CliRunner().invoke(main, [str(arg) for arg in args], env={"COLUMNS": "110"})
+        path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", "")))  # where `foresail` is
+        result = CliRunner().invoke(main, [str(arg) for arg in args], env={"COLUMNS": "110", "PATH": path})
         return Called(result.exit_code, result.stdout, result.stderr)
 
     return call
