@@ -120,6 +120,8 @@ def _execute(folder: AttemptFolder, grant: Grant) -> NoReturn:
 def command_line(command: tuple[str, ...], config: Config) -> list[str]:
     """The command with the configuration: `{name}` is replaced, every other knob is added as `--name value`.
 
+    A value that begins with a dash is added as `--name=value`, for parsers take `--lr -1e-05` for two options.
+
     >>> command_line(("python", "train.py", "--lr={lr}"), {"lr": 0.1, "optimizer": "adam w"})
     ['python', 'train.py', '--lr=0.1', '--optimizer', 'adam w']
     """
@@ -134,7 +136,8 @@ def command_line(command: tuple[str, ...], config: Config) -> list[str]:
     arguments = [_PLACEHOLDER.sub(fill, argument) for argument in command]
     for name, value in config.items():
         if name not in placed:
-            arguments += [f"--{name}", _text(value)]
+            text = _text(value)
+            arguments += [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
     return arguments
 
 

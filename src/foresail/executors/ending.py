@@ -44,7 +44,7 @@ def classify(death: Death) -> tuple[Outcome, str]:
     if code is None:
         return Outcome.LOST, "it vanished with the driver"
     if code < 0:
-        return _by_signal(signal.Signals(-code), death)
+        return _by_signal(-code, death)
     if code == 0 and death.command:
         return Outcome.COMPLETED, ""
     if any(word in death.complaint.lower() for word in _MEMORY_WORDS):
@@ -54,12 +54,19 @@ def classify(death: Death) -> tuple[Outcome, str]:
     return Outcome.FAILED, f"exit code {code}{left}{said}"
 
 
-def _by_signal(number: signal.Signals, death: Death) -> tuple[Outcome, str]:
-    if number is signal.SIGKILL and death.oom_kills:
+def _by_signal(number: int, death: Death) -> tuple[Outcome, str]:
+    if number == signal.SIGKILL and death.oom_kills:
         return Outcome.OUT_OF_MEMORY, "the kernel killed it for memory"
     if number in _FROM_OUTSIDE:
-        return Outcome.LOST, f"killed from outside by {number.name}"
-    return Outcome.FAILED, f"died of {number.name}"
+        return Outcome.LOST, f"killed from outside by {_name(number)}"
+    return Outcome.FAILED, f"died of {_name(number)}"
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # most real-time signals have no name
 
 
 def last_line(path: Path) -> str:

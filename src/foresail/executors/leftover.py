@@ -35,7 +35,7 @@ def collect(folder: AttemptFolder, listener: Listener, clock: Clock, *, command:
     now_s = clock.now_s()
     attempt = listener.attempt
     began = [ev.AttemptStarted(at_s=now_s, attempt=attempt)] if folder.alive.exists() else []
-    facts = listener.facts(now_s)
+    facts = listener.last_facts(now_s)
     complaint = last_line(folder.stderr)
     outcome, detail = classify(Death(farewell=listener.farewell, code=None, command=command, complaint=complaint))
     detail = "; ".join(part for part in (detail, listener.loss) if part)

@@ -35,10 +35,18 @@ class Listener:
         """What is new, stamped with `now_s`."""
         return [*self._from_spool(now_s), *self._from_reports(now_s)]
 
+    def last_facts(self, now_s: float) -> list[Fact]:
+        """As `facts`, once the process is gone: the last line of a script needs no newline then."""
+        facts = self.facts(now_s)
+        if _is_object(self._reports.rest):
+            self._reports.end_line()
+            facts += self._from_reports(now_s)
+        return facts
+
     @property
     def loss(self) -> str:
         """What could not be read, in a line for people; empty where all could."""
-        torn = self._spool.torn_bytes + self._reports.torn_bytes
+        torn = len(self._spool.rest) + len(self._reports.rest)
         damaged = f"{self.damaged} damaged lines in its spool" if self.damaged else ""
         return ", ".join(part for part in (f"its last report was torn ({torn} bytes)" if torn else "", damaged) if part)
 
@@ -94,7 +102,7 @@ class Listener:
                     self.farewell = Farewell(outcome=Outcome.YIELDED)
                     continue
                 fact = self._report(said, now_s)
-            except (ValueError, TrainingError) as error:
+            except (ValueError, RecursionError, TrainingError) as error:
                 self.refusal = f"line {self._lines} of reports.jsonl: {error}"
                 return
             yield fact
@@ -110,6 +118,14 @@ class Listener:
         metrics = self._metrics.check({name: _not_finite(value) for name, value in said.items()})
         self._step = step
         return self._point(step, metrics, None, now_s)
+
+
+def _is_object(data: bytes) -> bool:
+    """Whether this is a JSON object to its last brace; a torn one is not."""
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _not_finite(value: object) -> object:

@@ -199,7 +199,7 @@ class LocalExecutor:
 
     def _bury(self, attempt: AttemptId, code: int) -> None:
         watched = self._live[attempt]
-        self._listen(attempt)
+        self._pending += watched.listener.last_facts(self._clock.now_s())
         if watched.listener.refusal:
             self._end(attempt, Outcome.FAILED, watched.listener.refusal)
             return

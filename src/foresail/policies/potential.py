@@ -125,8 +125,6 @@ class Potential:
                 value = metrics.get(view.spec.goal.metric)
                 if value is not None:
                     self._point(view, view.trial_of(attempt), step, value)
-            case ev.TrialEnded(trial=number):
-                self.kept.pop(number, None)
 
     def _point(self, view: View, trial: Trial, step: int, value: float) -> None:
         self.points += 1
@@ -170,14 +168,13 @@ class Potential:
 
     def foresee(self, trials: Sequence[Trial], target: float) -> dict[TrialId, Foresight]:
         """Of each of `trials`. Needs one point of the study at least."""
-        found = {}
+        kept = {}
         for trial in trials:
             key = (trial.told, self.fits, target)
             known = self.kept.get(trial.id)
-            if known is None or known[0] != key:
-                known = self.kept[trial.id] = (key, self._foresight(trial, target))
-            found[trial.id] = known[1]
-        return found
+            kept[trial.id] = known if known and known[0] == key else (key, self._foresight(trial, target))
+        self.kept = kept
+        return {trial: foresight for trial, (_, foresight) in kept.items()}
 
     def _foresight(self, trial: Trial, target: float) -> Foresight:
         assert self.state is not None

@@ -6,6 +6,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -84,4 +85,5 @@ def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
         return
     text = "".join(traceback.format_exception(error))
     folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
-    print(text, end="", file=sys.stderr)
+    with suppress(OSError, ValueError):  # the training code has closed it; the file has the text
+        print(text, end="", file=sys.stderr)

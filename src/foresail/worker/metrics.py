@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from typing import Final
 
 from foresail.errors import TrainingError, nearest
+
+MOST_STEPS: Final = 10**15
+"""Whole numbers up to here are exact as floats, with which curves are computed."""
 
 
 class Metrics:
@@ -71,7 +75,7 @@ def check_step(step: object, last: int) -> int:
     """`step` as an int.
 
     Raises:
-        TrainingError: it is no whole number from 1, or not above the `last` one.
+        TrainingError: it is no whole number from 1 to `MOST_STEPS`, or not above the `last` one.
     """
     try:
         number = operator.index(step)  # type: ignore[arg-type]
@@ -83,5 +87,11 @@ def check_step(step: object, last: int) -> int:
         why = f"step {last} was reported before it" if last else "steps are counted from 1"
         raise TrainingError(
             f"report(): step {number}, and {why}", do="report once a step, with the number of steps completed"
+        )
+    if number > MOST_STEPS:
+        raise TrainingError(
+            "report(): step is too large a number",
+            allowed=f"a whole number from 1 to {MOST_STEPS}",
+            do="report once a step, with the number of steps completed",
         )
     return number

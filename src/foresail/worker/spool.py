@@ -148,9 +148,13 @@ class SpoolReader:
         return [line for line in whole if line.strip()]
 
     @property
-    def torn_bytes(self) -> int:
-        """Bytes after the last whole line."""
-        return len(self._rest)
+    def rest(self) -> bytes:
+        """What comes after the last whole line."""
+        return self._rest
+
+    def end_line(self) -> None:
+        """Take the rest for a whole line, which the next `lines` gives. For a file that nobody writes any more."""
+        self._rest += b"\n"
 
     def close(self) -> None:
         if self._fd is not None:

@@ -26,6 +26,7 @@ RAISED = Farewell(outcome=Outcome.FAILED, detail="ValueError: no")
         (Death(farewell=None, code=None), Outcome.LOST, "it vanished with the driver"),
         (Death(farewell=None, code=-9, killed=True), Outcome.KILLED, ""),
         (Death(farewell=None, code=-9), Outcome.LOST, "killed from outside by SIGKILL"),
+        (Death(farewell=None, code=-36), Outcome.FAILED, "died of signal 36"),
         (Death(farewell=None, code=-15), Outcome.LOST, "killed from outside by SIGTERM"),
         (Death(farewell=None, code=-9, oom_kills=1), Outcome.OUT_OF_MEMORY, "the kernel killed it for memory"),
         (Death(farewell=None, code=-11, oom_kills=1), Outcome.FAILED, "died of SIGSEGV"),
@@ -63,7 +64,8 @@ def test_kills_for_memory_are_counted():
         (("a",), {"lr": 1e-05, "on": True}, ["a", "--lr", "1e-05", "--on", "true"]),
         (("a", "--opt={name}"), {"name": "adam w"}, ["a", "--opt=adam w"]),
         (("a", "{name}{n}", "{other}", "{}"), {"name": "{n}", "n": 2}, ["a", "{n}2", "{other}", "{}"]),
-        (("a",), {"text": "--x; rm -rf $HOME 'q'"}, ["a", "--text", "--x; rm -rf $HOME 'q'"]),
+        (("a",), {"text": "--x; rm -rf $HOME 'q'"}, ["a", "--text=--x; rm -rf $HOME 'q'"]),
+        (("a",), {"x": -1e-05, "y": ""}, ["a", "--x=-1e-05", "--y", ""]),
     ],
 )
 def test_a_command_line_is_a_list(command, config, line):

@@ -378,14 +378,32 @@ def test_a_script_with_the_client_heeds_the_wish_and_finds_its_files_again(make_
             Outcome.FAILED,
             "line 1 of reports.jsonl: ",
         ),
+        (
+            "import os, time\nopen(os.environ['FORESAIL_REPORTS'], 'a').write('[' * 100_000 + '\\n')\ntime.sleep(600)",
+            Outcome.FAILED,
+            "line 1 of reports.jsonl: ",
+        ),
+        ("import os, signal\nos.kill(0, signal.SIGRTMIN + 2)", Outcome.FAILED, "died of signal "),
     ],
-    ids=["raises", "memory", "aborts", "silent", "misspells", "no JSON"],
+    ids=["raises", "memory", "aborts", "silent", "misspells", "no JSON", "nested", "odd signal"],
 )
 def test_how_commands_end(make_lab, tmp_path, text, outcome, said):
     lab = make_lab("import", command(tmp_path, text))
     end = lab.until_end(lab.launch())
     assert end.outcome is outcome
     assert said in end.detail
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "said"),
+    [('{"accuracy": 0.5}', [0.5], ""), ('{"accuracy": 0.', [], "its last report was torn (15 bytes)")],
+    ids=["whole", "torn"],
+)
+def test_the_last_line_of_a_script_needs_no_newline(make_lab, tmp_path, text, values, said):
+    written = f"import os\nopen(os.environ['FORESAIL_REPORTS'], 'a').write({text!r})"
+    lab = make_lab("import", command(tmp_path, written))
+    end = lab.until_end(lab.launch())
+    assert (lab.values(), end.outcome, end.detail) == (values, Outcome.COMPLETED, said)
 
 
 def test_a_command_that_is_not_there(make_lab):

@@ -7,6 +7,7 @@ import math
 import os
 import random
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_what_is_no_number_is_refused(run, value, said):
     assert spooled(run) == []
 
 
-@pytest.mark.parametrize("step", [0, -1, 1.5, "3", None, {"accuracy": 1}])
+@pytest.mark.parametrize("step", [0, -1, 1.5, "3", None, 10**30, {"accuracy": 1}])
 def test_what_is_no_step_is_refused(run, step):
     if step is None:
         run.report(3, accuracy=1)
@@ -367,7 +368,13 @@ def test_the_reader_gives_whole_lines_once_wherever_they_are_cut(tmp_path):
             file.write(data[at : at + 1])
             seen += reader.lines()
     assert seen == data.split()
-    assert reader.torn_bytes == 0
+    assert reader.rest == b""
+    with path.open("ab") as file:
+        file.write(b'{"d":4}')
+    assert reader.lines() == []
+    assert reader.rest == b'{"d":4}'
+    reader.end_line()
+    assert reader.lines() == [b'{"d":4}']
     reader.close()
 
 
@@ -394,6 +401,16 @@ def test_every_error_becomes_a_farewell(tmp_path, error):
     assert farewell.outcome is Outcome.FAILED
     assert farewell.detail.startswith(type(error).__name__)
     assert type(error).__name__ in (tmp_path / "attempts/0-1/traceback.txt").read_text()
+
+
+def test_an_error_after_the_training_code_closed_its_stderr_is_kept(tmp_path, monkeypatch):
+    def train(run: Run) -> None:
+        sys.stderr.close()
+        raise ValueError("the real one")
+
+    monkeypatch.setattr(sys, "stderr", (tmp_path / "stderr").open("w"))
+    assert live(grant(tmp_path), lambda: train, own_process=False).detail == "ValueError: the real one"
+    assert "the real one" in (tmp_path / "attempts/0-1/traceback.txt").read_text()
 
 
 # --- plain scripts -----------------------------------------------------------------------------------------------
