@@ -65,12 +65,13 @@ def due_end(view: View) -> ev.StudyEnding | None:
 
 
 def _all_fail(view: View) -> ev.StudyEnding | None:
+    """Nobody has reported, and failures have come in such a number that those still running will not do better."""
     failed = view.counts[Status.FAILED]
-    if view.points or failed < SAME_FAILURES or failed < len([t for t in view.trials if t.attempts]):
+    if view.points or failed < SAME_FAILURES or failed < SAME_FAILURES * len(view.attempts):
         return None
     details = (t.detail for t in reversed(view.trials) if t.ended is Status.FAILED)
     last = view.first_failures[-1] if view.first_failures else next(details)
-    why = f"all {failed} trials that were started failed before their first report; the last: {last}"
+    why = f"{failed} trials failed before their first report, and none has reported; the last: {last}"
     return ev.StudyEnding(at_s=view.now_s, end="failing", why=why)
 
 

@@ -53,6 +53,8 @@ MOST_WAITING = 64
 """So many suspended trials are looked at anew in each decision."""
 PRIOR_CLAIMS = 1.0
 """Claims that must have failed before chances are believed half."""
+LEAST_TRUST = 0.2
+"""However many have failed: a target may be hard, and chances still tell trials apart."""
 
 
 @dataclass
@@ -96,7 +98,7 @@ class Turns:
     @property
     def trust(self) -> float:
         """By which a chance is multiplied: posterior mean of its true size, after so many claims that failed."""
-        return PRIOR_CLAIMS / (PRIOR_CLAIMS + self.claimed)
+        return max(LEAST_TRUST, PRIOR_CLAIMS / (PRIOR_CLAIMS + self.claimed))
 
 
 @dataclass
@@ -118,6 +120,7 @@ class Chance:
     ert_s: float
     turn_s: float
     foresight: Foresight
+    leads: bool
 
     @property
     def rate(self) -> float:
@@ -195,14 +198,16 @@ class Pop:
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
         foreseen = foresight.within(steps)
         ert_s, turn_s = step_s * foresight.expected_steps(steps), step_s * self._turn_steps(trial)
-        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight)
+        leads = view.best is not None and view.best[0] == trial.id
+        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight, leads)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.p < self.poor
 
     def _is_over(self, chance: Chance) -> bool:
-        finishing = chance.foresight.seen_frac >= 1.0
-        return self._is_poor(chance) and not finishing and chance.foresight.seen_frac >= self.poor_after
+        """To be ended. Never the study's best: if nothing better comes, it is what the user gets."""
+        seen_frac = chance.foresight.seen_frac
+        return self._is_poor(chance) and not chance.leads and self.poor_after <= seen_frac < 1.0
 
     # --- the turns -------------------------------------------------------------------------------------------
 
@@ -265,7 +270,7 @@ class Pop:
 
     def _rate_of_new(self, view: View, rest: list[Chance]) -> float:
         """Chance per second of opening configurations of which nothing is known: what that has yielded so far."""
-        found = 0.5 * self.poor + sum(c.p for c in rest)
+        found = 0.5 * self.poor + sum(c.p for c in rest if not self._is_poor(c))
         return found / view.device_s_used if view.device_s_used > 0.0 else math.inf
 
     # --- verdicts --------------------------------------------------------------------------------------------
