@@ -30,7 +30,9 @@ from foresail.policies.registry import make as make_policy
 from foresail.ports import Store
 from foresail.search import get as get_search
 from foresail.search.proposals import Proposals
+from foresail.stores.connect import guard
 from foresail.stores.sqlite import SqliteStore
+from foresail.worker.folder import StudyFolder
 
 Train = Callable[[Any], object]
 IN_TEMPLATE = "FORESAIL_TEMPLATE"
@@ -58,7 +60,9 @@ def drive(
     """Start the study of `spec` in `storage`, or continue the one that it holds, until it ends.
 
     Raises:
-        CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it.
+        CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it; or
+            attempts of another study lie beside it.
+        HostError: `storage` or the folder beside it cannot be written.
     """
     if os.environ.get(IN_TEMPLATE):
         raise CallerError(
@@ -67,7 +71,10 @@ def drive(
         )
     if spec is None and not storage.exists():
         raise CallerError(f"there is no study at {storage}", do="start one with foresail run, or study.run()")
-    storage.parent.mkdir(parents=True, exist_ok=True)
+    with guard(storage):
+        storage.parent.mkdir(parents=True, exist_ok=True)
+        if not storage.exists():
+            _check_unused(storage)
     store = SqliteStore.open(storage)
     try:
         return _drive(store, storage, spec, train, watch, trouble)
@@ -87,6 +94,7 @@ def _drive(
     spec = _agreed(events, spec, storage)
     controller = controller_of(spec)
     if not events:
+        _check_unused(storage)
         created = ev.StudyCreated(at_s=0.0, spec=spec)
         store.append([created], durable=True)
         events = [created]
@@ -119,6 +127,16 @@ def _run(
     finally:
         executor.close()
     return result_of(view, storage, folder)
+
+
+def _check_unused(storage: Path) -> None:
+    """Refuse to begin a study among attempts of another, whose points and checkpoints would be taken for its own."""
+    folder = folder_of(storage)
+    if StudyFolder(folder).is_used:
+        raise CallerError(
+            f"{folder} holds attempts of another study, and {storage} no study yet",
+            do=f"remove {folder} if that study is not needed any more, or give another storage",
+        )
 
 
 def _agreed(events: list[ev.Event], spec: StudySpec | None, storage: Path) -> StudySpec:

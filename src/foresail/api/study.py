@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,32 @@ def _check_parts(train: object, command: Sequence[str], space: object, goal: obj
         raise CallerError(f"the study has {what}", do="give one of the two")
     if train is not None and not callable(train) and not _is_reference(train):
         raise CallerError(f"train is {train!r}", allowed="a function train(run), or 'module:name'")
+    if callable(train):
+        _check_function(train)
     if isinstance(command, str):
         raise CallerError(f"command {command!r} is one string", do="give a list, ['python', 'train.py']")
     if not isinstance(space, Space):
         raise CallerError(f"space is {space!r}", allowed="foresail.Space(...)")
     if not isinstance(goal, Goal):
         raise CallerError(f"goal is {goal!r}", allowed="foresail.maximize(...) or foresail.minimize(...)")
+
+
+def _check_function(train: Callable[..., object]) -> None:
+    """Refuse what would train nothing when it is called with a run."""
+    kind = "a generator" if inspect.isgeneratorfunction(train) else ""
+    kind = "a coroutine" if inspect.iscoroutinefunction(train) else kind
+    if kind:
+        raise CallerError(f"train is {kind}: a call of it runs nothing", allowed="a plain function train(run)")
+    try:
+        inspect.signature(train).bind(None)
+    except TypeError as error:
+        raise CallerError(
+            f"train cannot be called as train(run): {error}",
+            allowed="a function of one argument",
+            do="give what else it needs by functools.partial",
+        ) from None
+    except ValueError:
+        pass  # some callables of C do not tell their arguments
 
 
 def _is_reference(train: object) -> bool:

@@ -111,7 +111,7 @@ class Driver:
             try:
                 return self.store.append(events, durable=durable)
             except HostError as error:
-                if self._trouble is None:
+                if self._trouble is None or self._stop_asked:  # who wants to stop does not wait for room
                     raise
                 self._trouble(str(error))
                 time.sleep(RETRY_S)

@@ -18,7 +18,7 @@ from foresail.core.events import Fact
 from foresail.core.goal import Goal
 from foresail.core.spec import Entry
 from foresail.core.words import AttemptId, Outcome
-from foresail.errors import CallerError
+from foresail.errors import CallerError, HostError
 from foresail.executors import linux
 from foresail.executors.channel import Ended, Ready, Started
 from foresail.executors.ending import Death, classify, last_line
@@ -80,8 +80,15 @@ class LocalExecutor:
 
         Raises:
             CallerError: the function cannot be reached from another process and this one cannot be forked safely.
+            HostError: the study's folder cannot be made.
         """
-        self._study.root.mkdir(parents=True, exist_ok=True)
+        root = self._study.root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HostError(
+                f"cannot make the folder {root}: {error.strerror}", do="check the place and the rights"
+            ) from error
         self._nursery.start()
 
     # --- commands ------------------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ class SqliteStore:
         path = Path(path)
         with guard(path):
             problem = "is a folder" if path.is_dir() else ""
+            if path.exists() and not path.is_dir() and not path.is_file():
+                problem = "is a device or a pipe"
             if not path.parent.is_dir():
                 problem = f"cannot be: there is no folder {path.parent}"
         if problem:

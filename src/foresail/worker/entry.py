@@ -41,6 +41,7 @@ def refer(function: Training) -> str:
         raise CallerError(
             f"the training function {name} was made where no other process finds it",
             allowed="a function at the top level of a file",
+            do="move it there",
         )
     if function.__module__ != "__main__":
         return f"{function.__module__}:{name}"

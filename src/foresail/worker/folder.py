@@ -43,6 +43,12 @@ class StudyFolder:
         self.root = root
         self.template_log = root / "template.log"
 
+    @property
+    def is_used(self) -> bool:
+        """Whether attempts of a study lie here."""
+        attempts = self.root / "attempts"
+        return attempts.is_dir() and any(attempts.iterdir())
+
     def attempt(self, attempt: AttemptId) -> AttemptFolder:
         return AttemptFolder(self.root / "attempts" / attempt)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import foresail as fs
 from foresail.api.drive import drive
 from foresail.api.entry import check_entry
 from foresail.core import events as ev
 from foresail.core.goal import maximize
 from foresail.core.spec import Entry, StudySpec
-from foresail.errors import CallerError
+from foresail.errors import CallerError, HostError
 from foresail.space import Float, Space
 from foresail.stores.sqlite import SqliteStore
 
@@ -66,3 +68,50 @@ def test_a_study_that_cannot_train_here_is_left_as_it_is(tmp_path: Path) -> None
         drive(storage)
     with SqliteStore.open(storage, write=False) as log:
         assert log.last == 1
+
+
+def _yields(run: fs.Run) -> Iterator[int]:
+    yield 1
+
+
+async def _waits(run: fs.Run) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("train", "said"),
+    [
+        (_yields, "train is a generator"),
+        (_waits, "train is a coroutine"),
+        (lambda: None, "too many positional arguments"),
+        (lambda run, data: None, "missing a required argument: 'data'"),
+    ],
+)
+def test_a_function_that_would_train_nothing_is_refused(train: Callable[..., object], said: str) -> None:
+    with pytest.raises(CallerError, match=said):
+        fs.Study(train, space=fs.Space(x=fs.Float(0.0, 1.0)), goal=fs.maximize("accuracy", target=1.0))
+
+
+def _trains(run: fs.Run) -> None:
+    run.report(accuracy=1.0)
+
+
+def _study(storage: Path) -> fs.Study:
+    return fs.Study(
+        _trains, space=fs.Space(x=fs.Float(0.0, 1.0)), goal=fs.maximize("accuracy", trials=1), storage=storage
+    )
+
+
+def test_a_study_does_not_begin_among_attempts_of_another(tmp_path: Path) -> None:
+    (tmp_path / "a.runs/attempts/0-1").mkdir(parents=True)
+    with pytest.raises(CallerError, match="holds attempts of another study"):
+        _study(tmp_path / "a.db").run(quiet=True)
+    assert not (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize("name", ["a.db", "b/c.db"])
+def test_a_place_that_is_taken_by_a_file_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.runs").touch()
+    (tmp_path / "b").touch()
+    with pytest.raises(HostError, match=r"a\.runs|c\.db"):
+        _study(tmp_path / name).run(quiet=True)

@@ -222,6 +222,16 @@ def test_what_is_not_ours_is_refused_and_left_alone(
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("write", [True, False])
+def test_a_pipe_or_a_device_is_left_alone(tmp_path: Path, write: bool) -> None:
+    path = tmp_path / "a.db"
+    os.mkfifo(path)
+    with pytest.raises(CallerError, match="is a device or a pipe"):
+        SqliteStore.open(path, write=write)
+    assert path.is_fifo()
+    assert [f.name for f in tmp_path.iterdir()] == ["a.db"]
+
+
 def test_a_file_that_is_not_ours_gets_no_lock_file(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("[space]\n")
     with pytest.raises(CallerError):
