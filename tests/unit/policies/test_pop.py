@@ -111,7 +111,8 @@ def test_the_opportunistic_give_way_when_their_turn_is_over(seer: Seer) -> None:
 
 @pytest.mark.parametrize(("step", "act"), [(2, Act.WAIT), (6, Act.WAIT), (8, Act.END), (10, Act.END)])
 def test_the_poor_are_ended_only_when_two_fifths_were_seen(seer: Seer, step: int, act: Act) -> None:
-    study = pop(cores=1)
+    study = pop()
+    study.point("1-1", 1, 0.6)  # another leads
     seer.odds = {0: 0.5}
     for before in range(1, step):
         study.point("0-1", before, 0.3)
@@ -121,7 +122,8 @@ def test_the_poor_are_ended_only_when_two_fifths_were_seen(seer: Seer, step: int
 
 
 def test_at_its_end_nobody_is_ended(seer: Seer) -> None:
-    study = pop(cores=1, trials=1)
+    study = pop(trials=2)
+    study.point("1-1", 1, 0.6)  # another leads
     seer.odds = {0: 0.0}
     for step in range(1, 21):
         study.point("0-1", step, 0.3)
@@ -137,6 +139,17 @@ def test_at_its_end_nobody_is_ended(seer: Seer) -> None:
     assert late.view.trials[0].ended is None
     late.end("0-1")
     assert late.view.trials[0].ended == "completed"
+
+
+def test_the_best_is_never_ended(seer: Seer) -> None:
+    """If nothing better comes, it is what the user gets; it waits, with its state saved."""
+    study = pop(cores=1)
+    seer.odds = {0: 0.5}
+    for step in range(1, 10):
+        study.point("0-1", step, 0.3)
+    seer.odds = {0: 0.0}
+    made = verdicts(study.point("0-1", 10, 0.3))
+    assert (made[0].act, made[0].label) == (Act.WAIT, Label.POOR)
 
 
 def test_without_checkpoints_a_turn_still_brings_a_trial_further(seer: Seer) -> None:
