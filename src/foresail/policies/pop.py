@@ -202,7 +202,7 @@ class Pop:
         return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight, leads)
 
     def _is_poor(self, chance: Chance) -> bool:
-        return chance.p < self.poor
+        return chance.foreseen < self.poor
 
     def _is_over(self, chance: Chance) -> bool:
         """To be ended. Never the study's best: if nothing better comes, it is what the user gets."""
