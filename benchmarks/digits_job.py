@@ -19,6 +19,7 @@ from pathlib import Path
 import foresail as fs
 
 EPOCHS = 27
+
 SPACE = fs.Space(
     lr=fs.Float(1e-3, 1.0, log=True),
     momentum=fs.Float(0.0, 0.99),
@@ -29,45 +30,9 @@ SPACE = fs.Space(
 )
 
 
-def data():
-    from sklearn.datasets import load_digits
-
-    return load_digits(return_X_y=True)
-
-
-def epochs(config, seed):
-    """Yields the validation accuracy after each epoch."""
-    import torch
-    from torch import nn
-    from torch.nn import functional as F
-
-    torch.manual_seed(seed)
-    x, y = data()
-    x, y = torch.tensor(x, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16, torch.tensor(y)
-    layers, channels = [], 1
-    for _ in range(config["layers"]):
-        layers += [nn.Conv2d(channels, config["channels"], 3, padding=1), nn.ReLU()]
-        channels = config["channels"]
-    model = nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(channels * 16, 10))
-    optimizer = torch.optim.SGD(
-        model.parameters(), lr=config["lr"], momentum=config["momentum"], weight_decay=config["weight_decay"]
-    )
-    for _ in range(EPOCHS):
-        for batch in torch.randperm(1400).split(config["batch"]):
-            optimizer.zero_grad()
-            F.cross_entropy(model(x[batch]), y[batch]).backward()
-            optimizer.step()
-        with torch.no_grad():
-            yield float((model(x[1400:]).argmax(1) == y[1400:]).float().mean())
-
-
-def train(run):
-    values = epochs(run.config, run.seed)
-    for _ in run.steps(max=EPOCHS):
-        run.report(accuracy=next(values))
-
-
 def study(storage, trials):
+    from benchmarks.digits_training import train
+
     goal = fs.maximize("accuracy", trials=trials)
     return fs.Study(train, space=SPACE, goal=goal, storage=storage, policy="fifo", workers=2)
 
@@ -75,6 +40,8 @@ def study(storage, trials):
 def bare(configs):
     """Two workers, a queue by turns, no framework."""
     import torch
+
+    from benchmarks.digits_training import epochs
 
     children = []
     for worker in range(2):
