@@ -1,0 +1,62 @@
+"""Time and space together: what the next second on each trial is worth, and who gets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foresail.core import events as ev
+from foresail.core.plan import Plan, Verdict
+from foresail.core.reason import Reason, Rule
+from foresail.core.spec import StudySpec
+from foresail.core.view import Trial, View
+from foresail.core.words import Act
+from foresail.policies.policy import Rng
+from foresail.policies.prospects import Prospects
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """`pool`: configurations that wait to be started and are compared by what the study says of them."""
+
+    pool: int = 32
+    stick: float = 1.1
+
+    def begin(self, spec: StudySpec) -> Prospects:
+        return Prospects.begin(spec)
+
+    def observe(self, index: Prospects, view: View, event: ev.Event) -> bool:
+        return index.observe(view, event)
+
+    def decide(self, index: Prospects, view: View, rng: Rng) -> Plan:
+        missing = max(0, self.pool - len(view.waiting))
+        if missing and view.can_open:
+            running = tuple(self._run(index, view, view.trials[a.trial]) for a in view.attempts.values())
+            return Plan(running, open=missing)
+        held = [view.trials[a.trial] for a in view.attempts.values() if view.trials[a.trial].ended is None]
+        inside = [t for t in held if not self._at_look(index, t)]
+        at_look = [t for t in held if self._at_look(index, t)]
+        free = view.slots - len(inside)
+        scored = [(self._score(index, view, t), -t.id, t) for t in at_look]
+        scored += [(self._score(index, view, view.trials[n]), -n, view.trials[n]) for n in (*view.suspended, *view.waiting)]
+        scored.sort(key=lambda s: (s[0], s[1]), reverse=True)
+        chosen = [t for _, _, t in scored[:max(0, free)]]
+        verdicts = [self._run(index, view, t) for t in (*inside, *chosen)]
+        verdicts += [self._wait(index, view, t) for t in at_look if t not in chosen]
+        return Plan(tuple(verdicts))
+
+    def _at_look(self, index: Prospects, trial: Trial) -> bool:
+        if trial.max_steps is not None and trial.last_step >= trial.max_steps:
+            return False
+        return index.at_look(trial)
+
+    def _score(self, index: Prospects, view: View, trial: Trial) -> float:
+        seen = index.of.get(trial.id)
+        if seen is None:
+            return 0.0
+        return self.stick * seen.held if trial.attempt is not None else seen.rate
+
+    def _run(self, index: Prospects, view: View, trial: Trial) -> Verdict:
+        return Verdict(trial.id, Act.RUN, Reason(Rule.POP_UNSEEN), view.spec.resources.cores_per_trial)
+
+    def _wait(self, index: Prospects, view: View, trial: Trial) -> Verdict:
+        return Verdict(trial.id, Act.WAIT, Reason(Rule.POP_UNSEEN))
