@@ -1,15 +1,20 @@
 """The study's own law of progress: how trials get from look to look, learned from all of them at once.
 
 Seen through the lens (`focus.py`), the best value so far of a trial is its distance to the target in a scale that is
-logarithmic far away; looks are spaced geometrically, so a power law is a straight line. From look k to k + 1 a trial
-with value y moves by a draw with mean a_k + b_k y and spread s_k, Student's t because these are estimates; it never
-moves back, since it is a best so far. Each look's three numbers are a regression over the trials that passed it, drawn
-towards those of the look before: beyond the frontier progress is expected to go on, ever slower. Which trials go on is
-decided from what has been seen of them, so these regressions are not biased by it (Rubin, Biometrika 1976).
+logarithmic far away; looks are spaced geometrically, so a power law is a straight line. Each trial has a gift u, standard
+normal over the study's configurations up to what their hyperparameters say. Its move from look k to the next, in units
+of `unit(y)`, is
 
-Tables over a grid of y follow from it by backward recursion: the chance to reach the target by each later look, mean
-and spread of the value at the end, and the worth of going on at a price (see `worth`). Letters: K looks, Y values of
-the grid, L prices, N trials.
+    m_k = mean_k + spread_k r_k,   r_k = u sqrt(rho) + e_k sqrt(1 - rho),   e_k standard normal,
+
+the first "move" being its first value itself. After n moves the gift, as it shows in r, is believed to be N(gift, v_n),
+by Kalman's filter. Means, spreads and rho are fitted to the moves given what was believed before each: which trials go
+on is decided from what has been seen of them, so that they are not biased by it (Rubin, Biometrika 1976). Each look is
+drawn towards the one before; beyond the frontier progress is expected to go on.
+
+Tables over a grid of values and gifts follow by backward recursion: the chance to reach the target by each later look,
+the expected value at the end, and the worth of going on at a price, which gives the Gittins index (`index`).
+Letters: N trials, K looks, Y values and U gifts of the grid, Q quantiles, L prices.
 """
 
 from __future__ import annotations
@@ -22,30 +27,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.curves.normal import ndtr
+from foresail.curves.normal import ndtr, ndtri
 
 Floats = NDArray[Any]
 
 LOWEST = -6.0
 """Values further from the target count as this; trials start near -3.7."""
-GRID = np.linspace(LOWEST, 0.0, 61)
-"""The last value is the target itself."""
-PRICES = np.geomspace(1e-7, 2.0, 64)
+NEAREST = -1e-3
+VALUES = LOWEST * (1.0 - np.arange(33) / 32.0) ** 1.6
+"""The grid of values, denser near the target, which is its last."""
+GIFTS = np.linspace(-2.4, 2.4, 9)
+PRICES = np.geomspace(1e-6, 2.0, 36)
 """Prices of a step, in targets: the index is found among them."""
-MIDDLE = -2.0
-"""Where slopes turn."""
+QUANTILES = (np.arange(6) + 0.5) / 6.0
 PRIOR = 4.0
-"""Moves that the look before counts as."""
-FIRST, SECOND = (0.4, 0.0, 0.4), (0.2, 0.0, 0.2)
-"""Size, slope and spread of the first two moves, before anything is known: recorded curves of five families lie about
-these, and the first move says little of the second."""
+"""Moves that the prior of a look counts as."""
+START = (-3.5, 0.3)
+"""Mean and spread of the first value before anything is known."""
+FIRST, SECOND = (0.4, 0.4), (0.2, 0.2)
+"""Mean and spread of the first two moves before anything is known: recorded curves of five families lie about these,
+and the first move says little of the second."""
 FADES = 0.95
 """What a look's move is expected to be of the one before."""
 LEAST_SPREAD = 0.02
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.7)
+"""Values of rho that are weighed."""
 GROWTH = 1.3
 """Looks are so many times as long as the one before: about equally telling."""
 MOST_FREEDOM = 8.0
-"""Moves are no more normal than that: late bloomers happen."""
+"""Moves are no more normal than Student's t with so many degrees: late bloomers happen."""
 
 
 def looks(end: int) -> NDArray[np.int64]:
@@ -56,103 +66,155 @@ def looks(end: int) -> NDArray[np.int64]:
     return np.array(steps)
 
 
+def unit(y: Floats) -> Floats:
+    """How large moves are from a value: about the same far from the target, smaller near it."""
+    return (0.15 - y) / (0.6 - y)
+
+
+def believed(count: Floats | float, rho: float, prior: Floats | float = 1.0) -> Floats:
+    """Variance of the gift after so many moves; `prior`: its share that the hyperparameters leave open."""
+    return rho * prior * (1.0 - rho) / (1.0 - rho + np.asarray(count) * rho * prior)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The law. `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included;
+    `rho`: share of a move's variance that is the trial's own; `aim`: the target of the tables, in the lens."""
+
+    steps_K: NDArray[np.int64]
+    mean_K: Floats
+    spread_K: Floats
+    freedom_K: Floats
+    rho: float
+    aim: float = 0.0
+
+    @classmethod
+    def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats) -> Chain:
+        """From the values of trials at looks, NaN where they have not been."""
+        return max((_fitted(steps_K, values_NK, rho) for rho in SHARES), key=lambda found: found[0])[1]
+
+    def aimed(self, aim: float) -> Chain:
+        """The same law with another value as the target of its tables."""
+        return replace(self, aim=aim)
+
+    def moves(self, values_NK: Floats) -> Floats:
+        """r of each move, NaN where there was none; (N, K)."""
+        before_NK = values_NK[:, :-1]
+        moved_NK = np.concatenate([values_NK[:, :1], (values_NK[:, 1:] - before_NK) / unit(before_NK)], axis=1)
+        return np.clip((moved_NK - self.mean_K) / self.spread_K, -4.0, 4.0)
+
+    # --- tables ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Backward recursion over the looks, from the end."""
+        states, looks_ = len(VALUES) * len(GIFTS), len(self.steps_K)
+        going, reach = np.full((looks_ + 1, states, len(PRICES)), -1.0), np.zeros((looks_ + 1, states, looks_))
+        end = np.empty((looks_ + 1, states))
+        end[-1] = np.repeat(VALUES, len(GIFTS))
+        after = np.zeros((states, len(PRICES)))
+        for k in range(looks_ - 1, -1, -1):
+            hit_S, move_SS = self._move(k)
+            rows = slice(0, len(hit_S))
+            moved = move_SS @ np.concatenate([after, reach[k + 1], end[k + 1][:, None]], axis=1)
+            steps = self.steps_K[k] - (self.steps_K[k - 1] if k else 0)
+            paid = steps * (1.0 - 0.5 * hit_S[:, None]) * PRICES
+            going[k, rows] = hit_S[:, None] - paid + moved[:, : len(PRICES)]
+            reach[k, rows, k:] = (hit_S[:, None] + moved[:, len(PRICES) : -1])[:, k:]
+            end[k, rows] = moved[:, -1]
+            after = np.maximum(going[k], 0.0)
+        return Tables(going, reach, end)
+
+    def _move(self, k: int) -> tuple[Floats, Floats]:
+        """Chance to hit the target on the move to look k, from each state, and to be in each state after it."""
+        left = float(believed(float(k), self.rho))
+        sd, start_Y = math.sqrt(left + 1.0 - self.rho), VALUES + self.aim if k else np.zeros(1)
+        size_Y1 = unit(start_Y)[:, None] if k else np.ones((1, 1))
+        centre_YU = start_Y[:, None] + size_Y1 * (self.mean_K[k] + self.spread_K[k] * GIFTS) - self.aim
+        width_Y1 = size_Y1 * self.spread_K[k] * sd
+        hit_YU = 1.0 - ndtr(normal_score(-centre_YU / width_Y1, self.freedom_K[k]))
+        z_YUQ = ndtri(np.clip(QUANTILES * (1.0 - hit_YU[:, :, None]), 1e-6, 1.0 - 1e-6))
+        value_YUQ = centre_YU[:, :, None] + width_Y1[:, :, None] * z_YUQ
+        if k:
+            value_YUQ = np.maximum(value_YUQ, VALUES[:, None, None])
+        gift_YUQ = GIFTS[:, None] + left / sd * z_YUQ
+        places, shares = _corners(np.minimum(value_YUQ, NEAREST), gift_YUQ)
+        return hit_YU.reshape(-1), _matrix(places, shares * ((1.0 - hit_YU) / len(QUANTILES))[:, :, None])
+
+
+@dataclass(frozen=True)
+class Tables:
+    """By look passed (0: none) and state: worth of going on at each price; chance to have reached the target by each
+    look; expected value at the end, the target for those that get there."""
+
+    going: Floats
+    reach: Floats
+    end: Floats
+
+
+def _corners(value: Floats, gift: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The four states around each point, and their weights: (4, ...)."""
+    value, gift = np.clip(value, LOWEST, 0.0), np.clip(gift, GIFTS[0], GIFTS[-1])
+    y = np.clip(np.searchsorted(VALUES, value, side="right") - 1, 0, len(VALUES) - 2)
+    u = np.clip(((gift - GIFTS[0]) / (GIFTS[1] - GIFTS[0])).astype(np.int64), 0, len(GIFTS) - 2)
+    a = (value - VALUES[y]) / (VALUES[y + 1] - VALUES[y])
+    b = (gift - GIFTS[u]) / (GIFTS[1] - GIFTS[0])
+    at = y * len(GIFTS) + u
+    places = np.stack([at, at + 1, at + len(GIFTS), at + len(GIFTS) + 1])
+    return places, np.stack([(1 - a) * (1 - b), (1 - a) * b, a * (1 - b), a * b])
+
+
+def _matrix(places: NDArray[np.int64], shares: Floats) -> Floats:
+    """Weights (4, Y, U, Q) of states as a matrix from state to state."""
+    rows, states = places[0, :, :, 0].size, len(VALUES) * len(GIFTS)
+    row = np.arange(rows).reshape(1, *places.shape[1:3], 1)
+    flat = np.bincount((row * states + places).reshape(-1), weights=shares.reshape(-1), minlength=rows * states)
+    return flat.reshape(rows, states)
+
+
+def read(table: Floats, look_N: NDArray[np.int64], value_N: Floats, gift_N: Floats) -> Floats:
+    """A table read at looks passed, values and gifts; before the first look the value does not count."""
+    places, shares = _corners(np.where(look_N > 0, value_N, LOWEST), gift_N)
+    found = table[look_N, places]
+    return (shares.reshape(shares.shape + (1,) * (found.ndim - 2)) * found).sum(axis=0)
+
+
 def normal_score(t: Floats, freedom: Floats | float) -> Floats:
     """The normal score of a Student's t score (Wallace 1959; error below 0.02 for 3 degrees and more)."""
     size = np.sqrt(freedom * np.log1p(t**2 / freedom)) * (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)
     return np.copysign(size, t)
 
 
-@dataclass(frozen=True)
-class Chain:
-    """The law. `steps_K`: looks; `mean_K`, `slope_K`, `spread_K`, `freedom_K`: of the move from look k to k + 1."""
-
-    steps_K: NDArray[np.int64]
-    mean_K: Floats
-    slope_K: Floats
-    spread_K: Floats
-    freedom_K: Floats
-    aim: float = 0.0
-
-    @classmethod
-    def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats) -> Chain:
-        """From the values of trials at looks, NaN where they have not been."""
-        found = []
-        prior = FIRST
-        for k in range(len(steps_K) - 1):
-            both = np.isfinite(values_NK[:, k]) & np.isfinite(values_NK[:, k + 1])
-            y = values_NK[both, k]
-            now = _regressed(y, values_NK[both, k + 1] - y, prior)
-            found.append((*now, min(PRIOR + len(y), MOST_FREEDOM)))
-            prior = SECOND if k == 0 else (FADES * now[0], FADES * now[1], FADES * now[2])
-        return cls(steps_K, *np.array(found).reshape(-1, 4).T)
-
-    def aimed(self, aim: float) -> Chain:
-        """The same law with values counted from `aim`, which then is the target of its tables."""
-        return replace(self, aim=aim)
-
-    @cached_property
-    def costs_K(self) -> Floats:
-        """Steps from look to look."""
-        return np.diff(self.steps_K).astype(float)
-
-    @cached_property
-    def moves(self) -> list[tuple[Floats, Floats]]:
-        """For each look the chances to be at each value at the next (Y, Y), and to have reached the target (Y,)."""
-        edges = np.concatenate([0.5 * (GRID[1:] + GRID[:-1]), [-1e-9]])
-        tables = []
-        for mean, slope, spread, freedom in zip(self.mean_K, self.slope_K, self.spread_K, self.freedom_K, strict=True):
-            unit_Y = unit(GRID + self.aim)
-            centre_Y = GRID + np.maximum(mean + slope * (GRID + self.aim - MIDDLE), 0.0) * unit_Y
-            score_YY = (edges[None, :] - centre_Y[:, None]) / (spread * unit_Y[:, None])
-            below_YY = ndtr(normal_score(score_YY, freedom))
-            below_YY = np.where(np.arange(len(GRID))[None, :] >= np.arange(len(GRID))[:, None], below_YY, 0.0)
-            tables.append((np.diff(below_YY, axis=1, prepend=0.0), 1.0 - below_YY[:, -1]))
-        return tables
-
-    @cached_property
-    def reach_KKY(self) -> Floats:
-        """Chance to have reached the target by look j, from value y at look k: [k, j, y]."""
-        looks_, reach = len(self.steps_K), np.zeros((len(self.steps_K), len(self.steps_K), len(GRID)))
-        for k in range(looks_ - 2, -1, -1):
-            move_YY, hit_Y = self.moves[k]
-            reach[k, k + 1 :] = hit_Y + reach[k + 1, k + 1 :] @ move_YY.T
-        return reach
-
-    @cached_property
-    def end_KY(self) -> tuple[Floats, Floats]:
-        """Mean and variance of the value at the end, from each look; who gets beyond the target counts as on it."""
-        first = np.tile(GRID, (len(self.steps_K), 1))
-        second = first**2
-        for k in range(len(self.steps_K) - 2, -1, -1):
-            move_YY, _ = self.moves[k]
-            first[k], second[k] = move_YY @ first[k + 1], move_YY @ second[k + 1]
-        return first, np.maximum(second - first**2, 1e-4)
-
-    @cached_property
-    def going_KYL(self) -> Floats:
-        """Worth of going on to the next look at each price of a step, and then as far as is worth it."""
-        going = np.full((len(self.steps_K), len(GRID), len(PRICES)), -1.0)
-        for k in range(len(self.steps_K) - 2, -1, -1):
-            move_YY, hit_Y = self.moves[k]
-            paid = self.costs_K[k] * (1.0 - 0.5 * hit_Y[:, None]) * PRICES
-            going[k] = hit_Y[:, None] - paid + move_YY @ np.maximum(going[k + 1], 0.0)
-        return going
+def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float) -> tuple[float, Chain]:
+    """Log likelihood and law, for a given share."""
+    means, spreads, freedoms, likelihood = [], [], [], -1.0 * (rho - 0.35) ** 2
+    total_N, prior = np.zeros(len(values_NK)), START
+    for k in range(len(steps_K)):
+        seen = np.isfinite(values_NK[:, k])
+        if k:
+            before = values_NK[seen, k - 1]
+            moved = (values_NK[seen, k] - before) / unit(before)
+        else:
+            moved = values_NK[seen, k]
+        left = float(believed(float(k), rho))
+        gift = total_N[seen] * left / (1.0 - rho)
+        mean, spread = _moments(moved, gift, math.sqrt(left + 1.0 - rho), prior)
+        r = np.clip((moved - mean) / spread, -4.0, 4.0)
+        likelihood -= 0.5 * float((np.clip(r - gift, -3.0, 3.0) ** 2 / (left + 1.0 - rho)).sum() + len(r) * math.log((left + 1.0 - rho) * spread**2))
+        total_N[seen] += r
+        means.append(mean), spreads.append(spread), freedoms.append(min(PRIOR + len(r), MOST_FREEDOM))
+        prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean, FADES * spread)
+    return likelihood, Chain(steps_K, np.array(means), np.array(spreads), np.array(freedoms), rho)
 
 
-def unit(y: Floats) -> Floats:
-    """How large moves are from a value: about the same far from the target, smaller near it."""
-    return (0.15 - y) / (0.6 - y)
-
-
-def _regressed(y: Floats, move: Floats, prior: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Ridge towards the prior line, and the spread about it; in units of the moves."""
-    mean, slope, spread = prior
-    rows = np.stack([np.ones(len(y)), y - MIDDLE], axis=1)
-    rest = move / unit(y) - rows @ np.array([mean, slope])
-    more = np.linalg.solve(rows.T @ rows + PRIOR * np.eye(2), rows.T @ rest)
-    left = rest - rows @ more
-    squares = PRIOR * spread**2 + (left**2).sum()
-    return float(mean + more[0]), float(slope + more[1]), max(math.sqrt(squares / (PRIOR + len(y))), LEAST_SPREAD)
+def _moments(moved: Floats, gift: Floats, sd: float, prior: tuple[float, float]) -> tuple[float, float]:
+    """Mean and spread of moves, given the gifts that were believed; drawn towards the prior."""
+    mean, spread = prior
+    for _ in range(2):
+        now = (PRIOR * prior[0] + (moved - spread * gift).sum()) / (PRIOR + len(moved))
+        squares = PRIOR * prior[1] ** 2 + (((moved - now - spread * gift) / sd) ** 2).sum()
+        mean, spread = float(now), max(math.sqrt(squares / (PRIOR + len(moved))), LEAST_SPREAD)
+    return mean, spread
 
 
 def index(going_NL: Floats, start_N: Floats | float = 0.0) -> Floats:

@@ -20,6 +20,7 @@ class Hybrid:
 
     pool: int = 32
     stick: float = 1.1
+    scout: int = 1
 
     def begin(self, spec: StudySpec) -> Prospects:
         return Prospects.begin(spec)
@@ -38,11 +39,26 @@ class Hybrid:
         free = view.slots - len(inside)
         scored = [(self._score(index, view, t), -t.id, t) for t in at_look]
         scored += [(self._score(index, view, view.trials[n]), -n, view.trials[n]) for n in (*view.suspended, *view.waiting)]
+        lead = self._leader(index, view, at_look)
+        if lead is not None and free > 0:
+            scored.append((float("inf"), 0, lead))
+            scored = [s for s in scored if s[2] is not lead or s[0] == float("inf")]
         scored.sort(key=lambda s: (s[0], s[1]), reverse=True)
         chosen = [t for _, _, t in scored[:max(0, free)]]
         verdicts = [self._run(index, view, t) for t in (*inside, *chosen)]
         verdicts += [self._wait(index, view, t) for t in at_look if t not in chosen]
         return Plan(tuple(verdicts))
+
+    def _leader(self, index: Prospects, view: View, at_look: list[Trial]) -> Trial | None:
+        if self.scout == 0 or (self.scout == 1 and index.frontier >= 3):
+            return None
+        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
+        known = [n for n in live if n in index.of and index.seen.get(n)]
+        best = max(known, key=lambda n: (index.of[n].p, -n), default=None)
+        if best is None:
+            return None
+        trial = view.trials[best]
+        return trial if trial in at_look or trial.attempt is None else None
 
     def _at_look(self, index: Prospects, trial: Trial) -> bool:
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:

@@ -21,7 +21,7 @@ from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import Status, TrialId
 from foresail.curves.neighbours import USELESS, Neighbours, fit_neighbours
-from foresail.policies.chain import GRID, LOWEST, PRICES, Chain, Floats, index, looks
+from foresail.policies.chain import LOWEST, NEAREST, Chain, Floats, believed, index, looks, read
 from foresail.policies.costs import Costs
 from foresail.policies.focus import Focus, Starts
 from foresail.policies.horizon import horizon_of
@@ -29,15 +29,10 @@ from foresail.space import Space
 
 REFIT = 1.25
 """All is fitted again when the study has so many times the points of the last fit: its cost stays a constant share."""
-SPAN = 4.0
-"""Units of the lens that are one unit of the Gaussian process: from the target to where trials start."""
-UNKNOWN = (-2.5, 1.5)
-"""Mean and spread of values at the end before anything is known, in units of the lens."""
+SCALE = 3.0
+"""Gifts are so many times wider than what the Gaussian process expects of its values."""
 STEP = 0.2
 """What beats the best so far must be so much nearer to the target, in units of the lens."""
-LEAST_VARIANCE = 0.01
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +74,11 @@ class Prospects:
     focus: Focus | None = None
     steps: list[int] = field(default_factory=list)
     chain: Chain | None = None
+    frontier: int = 0
     aim: float = 0.0
     aimed: Chain | None = None
     neighbours: Neighbours | None = None
-    own: tuple[float, float] = UNKNOWN
+    shown: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
     seen: dict[TrialId, list[float]] = field(default_factory=dict)
     units: list[Sequence[float]] = field(default_factory=list)
     of: dict[TrialId, Prospect] = field(default_factory=dict)
@@ -168,117 +164,87 @@ class Prospects:
             values_NK[row, : len(self.seen[number])] = self.seen[number]
         values_NK = np.clip(self.sign * focus.of(values_NK), LOWEST, 0.0)
         self.chain = Chain.fit(np.array(self.steps), values_NK)
+        self._show(started, self.chain.moves(values_NK))
         self._compare(view, started)
-        alive = [view.trials[n] for n in started if view.trials[n].ended is None]
-        best = max((self._level(view.trials[n].best_value) for n in started), default=LOWEST) + STEP
-        expected = float(self._joined(alive).max()) if alive else LOWEST
-        self.aim = min(0.0, max(best, expected))
-        self.aimed = self.chain.aimed(self.aim)
+        self.frontier = int(np.isfinite(values_NK[:, -1]).sum())
+        self.aim, self.aimed = self._aim(view, started)
         self._see([t for t in view.trials if t.ended is None])
 
-    def _compare(self, view: View, started: Sequence[TrialId]) -> None:
-        """Fit the Gaussian process to what each started trial's own curve says of its end."""
-        trials = [view.trials[n] for n in started]
-        mean_N, variance_N = self._ends(trials)
-        self.own = float(mean_N.mean()), math.sqrt(float(mean_N.var() + variance_N.mean()))
-        site_N, noise_N = self._divided(mean_N, variance_N)
-        mean, noise = np.zeros(len(view.trials)), np.full(len(view.trials), 10.0 * USELESS)
-        mean[list(started)], noise[list(started)] = 1.0 + site_N / SPAN, noise_N / SPAN**2
-        self.known = len(view.trials)
-        self.neighbours = fit_neighbours(np.array(self.units), mean, noise) if len(started) >= 3 else None
+    def _show(self, started: Sequence[TrialId], moves_NK: Floats) -> None:
+        """Sums of the moves of each trial."""
+        total_N, count_N = np.nansum(moves_NK, axis=1), np.isfinite(moves_NK).sum(axis=1)
+        self.shown = {n: (float(t), int(c)) for n, t, c in zip(started, total_N, count_N, strict=True)}
 
-    def _ends(self, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
-        """What the chain says of each trial's value at its end: mean and variance."""
+    def _aim(self, view: View, started: Sequence[TrialId]) -> tuple[float, Chain]:
+        """The target; while nobody is expected to get there, what the best is expected to get to."""
         assert self.chain is not None
-        first_KY, variance_KY = self.chain.end_KY
-        look_N, value_N = self._stand(trials)
-        mean_N, variance_N = _at(first_KY, look_N, value_N), _at(variance_KY, look_N, value_N)
-        done_N = np.array([t.ended is not None and t.ended is not Status.ENDED for t in trials], dtype=bool)
-        lost_N = np.array([t.ended is Status.DIVERGED for t in trials], dtype=bool)
-        mean_N = np.where(lost_N, LOWEST, np.where(done_N, value_N, mean_N))
-        return mean_N, np.where(done_N | lost_N, LEAST_VARIANCE, variance_N)
+        best = max((self._level(view.trials[n].best_value) for n in started), default=LOWEST) + STEP
+        alive = [view.trials[n] for n in started if view.trials[n].ended is None]
+        if alive:
+            best = max(best, float(read(self.chain.tables.end, *self._states(alive)).max()))
+        aim = min(0.0, best)
+        return aim, self.chain.aimed(aim)
 
-    def _stand(self, trials: Sequence[Trial]) -> tuple[np.ndarray, Floats]:
-        """Look and value of trials that have started."""
-        assert self.focus is not None
-        look_N = np.array([len(self.seen[t.id]) - 1 for t in trials], dtype=np.int64)
-        best_N = np.array([np.nan if t.best_value is None else t.best_value for t in trials], dtype=float)
-        return look_N, np.nan_to_num(np.clip(self.sign * self.focus.of(best_N), LOWEST, -1e-3), nan=LOWEST)
-
-    def _divided(self, mean_N: Floats, variance_N: Floats) -> tuple[Floats, Floats]:
-        """The trials' own words: what is common to all of them is taken out."""
-        centre, spread = self.own
-        precision_N = np.maximum(1.0 / variance_N - 1.0 / spread**2, 1e-3)
-        return np.clip((mean_N / variance_N - centre / spread**2) / precision_N, LOWEST - 2.0, 2.0), 1.0 / precision_N
+    def _compare(self, view: View, started: Sequence[TrialId]) -> None:
+        """Fit the Gaussian process to what each started trial's own moves say of its gift."""
+        assert self.chain is not None
+        self.known, self.neighbours = len(view.trials), None
+        if len(started) < 3:
+            return
+        rho = self.chain.rho
+        mean, noise = np.zeros(len(view.trials)), np.full(len(view.trials), 10.0 * USELESS)
+        for number in started:
+            total, count = self.shown[number]
+            if not count:
+                continue
+            mean[number] = total / count / math.sqrt(rho) / SCALE
+            noise[number] = (1.0 - rho) / rho / count / SCALE**2
+        self.neighbours = fit_neighbours(np.array(self.units), mean, noise)
 
     def _levels(self, trials: Sequence[Trial]) -> tuple[Floats, Floats]:
-        """What the others say of each trial's end: mean and spread."""
-        centre, spread = self.own
+        """What the others say of each trial's gift: mean and variance, as it shows in moves."""
+        assert self.chain is not None
+        rho, at = self.chain.rho, np.array([t.id for t in trials])
         if self.neighbours is None:
-            return np.full(len(trials), centre), np.full(len(trials), spread)
-        level, sd = np.empty(len(trials)), np.empty(len(trials))
-        at = np.array([t.id for t in trials])
+            return np.zeros(len(at)), np.full(len(at), rho)
+        level, sd = np.empty(len(at)), np.empty(len(at))
         old = at < self.known
         level[old], sd[old] = self.neighbours.level[at[old]], self.neighbours.level_sd[at[old]]
         if not old.all():
             level[~old], sd[~old] = self.neighbours.predict(np.array([self.units[n] for n in at[~old]]))
-        return SPAN * (level - 1.0), SPAN * sd
+        return SCALE * math.sqrt(rho) * level, rho * np.clip(SCALE * sd, 0.3, 1.0) ** 2
+
+    def _states(self, trials: Sequence[Trial]) -> tuple[np.ndarray, Floats, Floats]:
+        """Look, value and gift of trials that have started; the gift by their own moves and by what others say."""
+        assert self.chain is not None
+        look_N = np.array([len(self.seen.get(t.id, ())) for t in trials], dtype=np.int64)
+        value_N = np.array([min(self._level(t.best_value), NEAREST) for t in trials])
+        level_N, variance_N = self._levels(trials)
+        total_N, count_N = np.array([self.shown.get(t.id, (0.0, 0)) for t in trials], dtype=float).T
+        weight_N = variance_N / (1.0 - self.chain.rho + count_N * variance_N)
+        return look_N, value_N, level_N + weight_N * (total_N - count_N * level_N)
 
     # --- looking ---------------------------------------------------------------------------------------------
 
     def _see(self, trials: Sequence[Trial]) -> None:
-        if self.chain is None:
+        if self.chain is None or self.aimed is None:
             return
-        started = [t for t in trials if self.seen.get(t.id)]
-        fresh = [t for t in trials if not self.seen.get(t.id)]
-        if started:
-            self._see_started(started)
-        if fresh:
-            self._see_fresh(fresh)
+        self._update(trials)
+        look_N, value_N, gift_N = self._states(trials)
+        final_N = read(self.chain.tables.end, look_N, value_N, gift_N)
+        state, tables = (look_N, np.minimum(value_N - self.aim, NEAREST), gift_N), self.aimed.tables
+        self._keep(trials, read(tables.going, *state), read(tables.reach, *state), final_N)
 
-    def _see_started(self, trials: Sequence[Trial]) -> None:
+    def _update(self, trials: Sequence[Trial]) -> None:
+        """Moves that have come since the last fit."""
         assert self.chain is not None
-        look_N, value_N = self._stand(trials)
-        mean_N = self._joined(trials)
-        assert self.aimed is not None
-        value_N = np.minimum(np.maximum(self._standing_for(look_N, mean_N, value_N) - self.aim, LOWEST), -1e-3)
-        going_NL = _at(self.aimed.going_KYL, look_N, value_N)
-        reach_NK = _at(np.moveaxis(self.aimed.reach_KKY, 1, 2), look_N, value_N)
-        self._keep(trials, going_NL, reach_NK, mean_N)
-
-    def _joined(self, trials: Sequence[Trial]) -> Floats:
-        """Expected value at the end, by the trial's own curve and by what others say."""
-        mean_N, variance_N = self._ends(trials)
-        site_N, noise_N = self._divided(mean_N, variance_N)
-        level_N, sd_N = self._levels(trials)
-        own_N = 1.0 / noise_N
-        others_N = 1.0 / np.maximum(sd_N, 0.1) ** 2
-        return (own_N * site_N + others_N * level_N) / (own_N + others_N)
-
-    def _standing_for(self, look_N: np.ndarray, mean_N: Floats, value_N: Floats) -> Floats:
-        """The value from which the chain would expect that end."""
-        assert self.chain is not None
-        first_KY, _ = self.chain.end_KY
-        found = np.array([np.interp(m, first_KY[k], GRID) for k, m in zip(look_N, mean_N, strict=True)])
-        return np.minimum(np.clip(found, value_N - 1.0, value_N + 1.0), -1e-3)
-
-    def _see_fresh(self, trials: Sequence[Trial]) -> None:
-        assert self.chain is not None
-        first_KY, variance_KY = self.chain.end_KY
-        level_N, sd_N = self._levels(trials)
-        told_N = np.sqrt(np.maximum(sd_N**2 - np.interp(level_N, first_KY[0], variance_KY[0]), 0.05 * sd_N**2))
-        ends_NG = level_N[:, None] + told_N[:, None] * NODES
-        assert self.aimed is not None
-        values_NG = np.clip(np.interp(ends_NG, first_KY[0], GRID) - self.aim, LOWEST, -1e-3)
-        look = np.zeros(len(NODES), dtype=np.int64)
-        going_NL = np.empty((len(trials), len(PRICES)))
-        reach_NK = np.empty((len(trials), len(self.steps)))
-        reach_KYK = np.moveaxis(self.aimed.reach_KKY, 1, 2)
-        for row, values_G in enumerate(values_NG):
-            later_GL = np.maximum(_at(self.aimed.going_KYL, look, values_G), 0.0)
-            going_NL[row] = WEIGHTS @ later_GL - self.steps[0] * PRICES
-            reach_NK[row] = WEIGHTS @ _at(reach_KYK, look, values_G)
-        self._keep(trials, going_NL, reach_NK, level_N)
+        assert self.focus is not None
+        for trial in trials:
+            if self.shown.get(trial.id, (0.0, 0))[1] < len(self.seen.get(trial.id, ())):
+                values = np.full((1, len(self.steps)), np.nan)
+                values[0, : len(self.seen[trial.id])] = self.seen[trial.id]
+                moves = self.chain.moves(np.clip(self.sign * self.focus.of(values), LOWEST, 0.0))
+                self.shown[trial.id] = float(np.nansum(moves)), int(np.isfinite(moves).sum())
 
     def _keep(self, trials: Sequence[Trial], going_NL: Floats, reach_NK: Floats, mean_N: Floats) -> None:
         assert self.focus is not None
@@ -299,10 +265,3 @@ class Prospects:
             )
 
 
-def _at(table: Floats, look_N: np.ndarray, value_N: Floats) -> Floats:
-    """A table [look, value, ...] read at looks and values, straight between the values of the grid."""
-    place_N = (value_N - GRID[0]) / (GRID[1] - GRID[0])
-    low_N = np.clip(place_N.astype(np.int64), 0, len(GRID) - 2)
-    part_N = np.reshape(place_N - low_N, (-1, *(1,) * (table.ndim - 2)))
-    below = table[look_N, low_N]
-    return below + part_N * (table[look_N, low_N + 1] - below)
