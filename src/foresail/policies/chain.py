@@ -50,8 +50,8 @@ and the first move says little of the second."""
 FADES = 0.95
 """What a look's move is expected to be of the one before."""
 LEAST_SPREAD = 0.02
-SHARES = (0.1, 0.2, 0.35, 0.5, 0.7)
-"""Values of rho that are weighed."""
+SHARES, STAYS = (0.15, 0.35, 0.6), (1.0, 0.8)
+"""Values of rho and phi that are weighed."""
 GROWTH = 1.3
 """Looks are so many times as long as the one before: about equally telling."""
 MOST_FREEDOM = 8.0
@@ -71,11 +71,6 @@ def unit(y: Floats) -> Floats:
     return (0.15 - y) / (0.6 - y)
 
 
-def believed(count: Floats | float, rho: float, prior: Floats | float = 1.0) -> Floats:
-    """Variance of the gift after so many moves; `prior`: its share that the hyperparameters leave open."""
-    return rho * prior * (1.0 - rho) / (1.0 - rho + np.asarray(count) * rho * prior)
-
-
 @dataclass(frozen=True)
 class Chain:
     """The law. `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included;
@@ -86,12 +81,13 @@ class Chain:
     spread_K: Floats
     freedom_K: Floats
     rho: float
+    stays: float
     aim: float = 0.0
 
     @classmethod
     def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats) -> Chain:
         """From the values of trials at looks, NaN where they have not been."""
-        return max((_fitted(steps_K, values_NK, rho) for rho in SHARES), key=lambda found: found[0])[1]
+        return max((_fitted(steps_K, values_NK, rho, stays) for rho in SHARES for stays in STAYS), key=lambda found: found[0])[1]
 
     def aimed(self, aim: float) -> Chain:
         """The same law with another value as the target of its tables."""
@@ -102,6 +98,20 @@ class Chain:
         before_NK = values_NK[:, :-1]
         moved_NK = np.concatenate([values_NK[:, :1], (values_NK[:, 1:] - before_NK) / unit(before_NK)], axis=1)
         return np.clip((moved_NK - self.mean_K) / self.spread_K, -4.0, 4.0)
+
+    def gifts(self, moves_NK: Floats, level_N: Floats, variance_N: Floats) -> Floats:
+        """What is believed of each trial's next move, from `level` and `variance` before its first: (N,)."""
+        gift_N, left_N = level_N.copy(), variance_N.copy()
+        for r_N in moves_NK.T:
+            seen_N = np.isfinite(r_N)
+            gain_N = left_N / (left_N + 1.0 - self.rho)
+            gift_N = np.where(seen_N, self.stays * (gift_N + gain_N * (r_N - gift_N)), gift_N)
+            left_N = np.where(seen_N, self._open(left_N), left_N)
+        return gift_N
+
+    def _open(self, left: Any) -> Any:
+        """Variance of the gift after one more move."""
+        return _opened(left, self.rho, self.stays)
 
     # --- tables ----------------------------------------------------------------------------------------------
 
@@ -127,7 +137,9 @@ class Chain:
 
     def _move(self, k: int) -> tuple[Floats, Floats]:
         """Chance to hit the target on the move to look k, from each state, and to be in each state after it."""
-        left = float(believed(float(k), self.rho))
+        left = self.rho
+        for _ in range(k):
+            left = self._open(left)
         sd, start_Y = math.sqrt(left + 1.0 - self.rho), VALUES + self.aim if k else np.zeros(1)
         size_Y1 = unit(start_Y)[:, None] if k else np.ones((1, 1))
         centre_YU = start_Y[:, None] + size_Y1 * (self.mean_K[k] + self.spread_K[k] * GIFTS) - self.aim
@@ -137,7 +149,7 @@ class Chain:
         value_YUQ = centre_YU[:, :, None] + width_Y1[:, :, None] * z_YUQ
         if k:
             value_YUQ = np.maximum(value_YUQ, VALUES[:, None, None])
-        gift_YUQ = GIFTS[:, None] + left / sd * z_YUQ
+        gift_YUQ = self.stays * (GIFTS[:, None] + left / sd * z_YUQ)
         places, shares = _corners(np.minimum(value_YUQ, NEAREST), gift_YUQ)
         return hit_YU.reshape(-1), _matrix(places, shares * ((1.0 - hit_YU) / len(QUANTILES))[:, :, None])
 
@@ -185,10 +197,10 @@ def normal_score(t: Floats, freedom: Floats | float) -> Floats:
     return np.copysign(size, t)
 
 
-def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float) -> tuple[float, Chain]:
+def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: float) -> tuple[float, Chain]:
     """Log likelihood and law, for a given share."""
     means, spreads, freedoms, likelihood = [], [], [], -1.0 * (rho - 0.35) ** 2
-    total_N, prior = np.zeros(len(values_NK)), START
+    gift_N, left, prior = np.zeros(len(values_NK)), rho, START
     for k in range(len(steps_K)):
         seen = np.isfinite(values_NK[:, k])
         if k:
@@ -196,15 +208,20 @@ def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float) -> tuple[
             moved = (values_NK[seen, k] - before) / unit(before)
         else:
             moved = values_NK[seen, k]
-        left = float(believed(float(k), rho))
-        gift = total_N[seen] * left / (1.0 - rho)
+        gift = gift_N[seen]
         mean, spread = _moments(moved, gift, math.sqrt(left + 1.0 - rho), prior)
         r = np.clip((moved - mean) / spread, -4.0, 4.0)
         likelihood -= 0.5 * float((np.clip(r - gift, -3.0, 3.0) ** 2 / (left + 1.0 - rho)).sum() + len(r) * math.log((left + 1.0 - rho) * spread**2))
-        total_N[seen] += r
+        gift_N[seen] = stays * (gift + left / (left + 1.0 - rho) * (r - gift))
+        left = _opened(left, rho, stays)
         means.append(mean), spreads.append(spread), freedoms.append(min(PRIOR + len(r), MOST_FREEDOM))
         prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean, FADES * spread)
-    return likelihood, Chain(steps_K, np.array(means), np.array(spreads), np.array(freedoms), rho)
+    return likelihood, Chain(steps_K, np.array(means), np.array(spreads), np.array(freedoms), rho, stays)
+
+
+def _opened(left: Any, rho: float, stays: float) -> Any:
+    """Kalman's filter: variance of the gift after a move has been seen and the gift has drifted."""
+    return stays**2 * left * (1.0 - rho) / (left + 1.0 - rho) + (1.0 - stays**2) * rho
 
 
 def _moments(moved: Floats, gift: Floats, sd: float, prior: tuple[float, float]) -> tuple[float, float]:

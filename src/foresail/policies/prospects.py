@@ -21,7 +21,7 @@ from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import Status, TrialId
 from foresail.curves.neighbours import USELESS, Neighbours, fit_neighbours
-from foresail.policies.chain import LOWEST, NEAREST, Chain, Floats, believed, index, looks, read
+from foresail.policies.chain import LOWEST, NEAREST, PRICES, PRIOR, Chain, Floats, index, looks, read
 from foresail.policies.costs import Costs
 from foresail.policies.focus import Focus, Starts
 from foresail.policies.horizon import horizon_of
@@ -74,11 +74,12 @@ class Prospects:
     focus: Focus | None = None
     steps: list[int] = field(default_factory=list)
     chain: Chain | None = None
+    yields: float = 1.0
     frontier: int = 0
     aim: float = 0.0
     aimed: Chain | None = None
     neighbours: Neighbours | None = None
-    shown: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
+    shown: dict[TrialId, Floats] = field(default_factory=dict)
     seen: dict[TrialId, list[float]] = field(default_factory=dict)
     units: list[Sequence[float]] = field(default_factory=list)
     of: dict[TrialId, Prospect] = field(default_factory=dict)
@@ -168,12 +169,26 @@ class Prospects:
         self._compare(view, started)
         self.frontier = int(np.isfinite(values_NK[:, -1]).sum())
         self.aim, self.aimed = self._aim(view, started)
+        self.yields = self._yields(started, values_NK[:, 0])
         self._see([t for t in view.trials if t.ended is None])
 
+    def _yields(self, started: Sequence[TrialId], first_N: Floats) -> float:
+        """What first looks have been worth, over what they were thought to be worth: ratio of the indices."""
+        assert self.aimed is not None
+        tables, seen_N = self.aimed.tables, np.isfinite(first_N)
+        moves_NK = np.array([self.shown[n][:1] for n in started])
+        zero_N, rho_N = np.zeros(len(started)), np.full(len(started), self.aimed.rho)
+        gift_N = self.aimed.gifts(moves_NK, zero_N, rho_N)
+        state = np.ones(len(started), dtype=np.int64), np.minimum(np.nan_to_num(first_N, nan=LOWEST) - self.aim, NEAREST), gift_N
+        later_NL = np.maximum(read(tables.going, *state), 0.0) * seen_N[:, None]
+        thought_L = read(tables.going, np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1))[0]
+        found_L = later_NL.sum(axis=0) - len(started) * self.steps[0] * PRICES
+        found, thought = index(((PRIOR * thought_L + found_L) / (PRIOR + len(started)))[None])[0], index(thought_L[None])[0]
+        return float(np.clip(found / max(thought, 1e-12), 0.02, 5.0))
+
     def _show(self, started: Sequence[TrialId], moves_NK: Floats) -> None:
-        """Sums of the moves of each trial."""
-        total_N, count_N = np.nansum(moves_NK, axis=1), np.isfinite(moves_NK).sum(axis=1)
-        self.shown = {n: (float(t), int(c)) for n, t, c in zip(started, total_N, count_N, strict=True)}
+        """The moves of each trial."""
+        self.shown = dict(zip(started, moves_NK, strict=True))
 
     def _aim(self, view: View, started: Sequence[TrialId]) -> tuple[float, Chain]:
         """The target; while nobody is expected to get there, what the best is expected to get to."""
@@ -194,10 +209,10 @@ class Prospects:
         rho = self.chain.rho
         mean, noise = np.zeros(len(view.trials)), np.full(len(view.trials), 10.0 * USELESS)
         for number in started:
-            total, count = self.shown[number]
-            if not count:
+            moves = self.shown[number][np.isfinite(self.shown[number])]
+            if not len(moves):
                 continue
-            mean[number] = total / count / math.sqrt(rho) / SCALE
+            mean[number], count = float(moves.mean()) / math.sqrt(rho) / SCALE, len(moves)
             noise[number] = (1.0 - rho) / rho / count / SCALE**2
         self.neighbours = fit_neighbours(np.array(self.units), mean, noise)
 
@@ -220,9 +235,9 @@ class Prospects:
         look_N = np.array([len(self.seen.get(t.id, ())) for t in trials], dtype=np.int64)
         value_N = np.array([min(self._level(t.best_value), NEAREST) for t in trials])
         level_N, variance_N = self._levels(trials)
-        total_N, count_N = np.array([self.shown.get(t.id, (0.0, 0)) for t in trials], dtype=float).T
-        weight_N = variance_N / (1.0 - self.chain.rho + count_N * variance_N)
-        return look_N, value_N, level_N + weight_N * (total_N - count_N * level_N)
+        nothing = np.full(len(self.steps), np.nan)
+        moves_NK = np.array([self.shown.get(t.id, nothing) for t in trials])
+        return look_N, value_N, self.chain.gifts(moves_NK, level_N, variance_N)
 
     # --- looking ---------------------------------------------------------------------------------------------
 
@@ -233,25 +248,26 @@ class Prospects:
         look_N, value_N, gift_N = self._states(trials)
         final_N = read(self.chain.tables.end, look_N, value_N, gift_N)
         state, tables = (look_N, np.minimum(value_N - self.aim, NEAREST), gift_N), self.aimed.tables
-        self._keep(trials, read(tables.going, *state), read(tables.reach, *state), final_N)
+        going_NL = read(tables.going, *state)
+        self._keep(trials, going_NL, read(tables.reach, *state), final_N, np.where(look_N > 0, 1.0, self.yields))
 
     def _update(self, trials: Sequence[Trial]) -> None:
         """Moves that have come since the last fit."""
         assert self.chain is not None
         assert self.focus is not None
         for trial in trials:
-            if self.shown.get(trial.id, (0.0, 0))[1] < len(self.seen.get(trial.id, ())):
+            looked, known = self.seen.get(trial.id, []), self.shown.get(trial.id)
+            if looked and (known is None or not np.isfinite(known[len(looked) - 1])):
                 values = np.full((1, len(self.steps)), np.nan)
-                values[0, : len(self.seen[trial.id])] = self.seen[trial.id]
-                moves = self.chain.moves(np.clip(self.sign * self.focus.of(values), LOWEST, 0.0))
-                self.shown[trial.id] = float(np.nansum(moves)), int(np.isfinite(moves).sum())
+                values[0, : len(looked)] = looked
+                self.shown[trial.id] = self.chain.moves(np.clip(self.sign * self.focus.of(values), LOWEST, 0.0))[0]
 
-    def _keep(self, trials: Sequence[Trial], going_NL: Floats, reach_NK: Floats, mean_N: Floats) -> None:
+    def _keep(self, trials: Sequence[Trial], going_NL: Floats, reach_NK: Floats, mean_N: Floats, yields_N: Floats) -> None:
         assert self.focus is not None
         step_s_N = np.array([self.costs.step_s(t, self.units[t.id]) for t in trials])
         start_N = np.array([self.costs.start_s(t) for t in trials]) / step_s_N
-        held_N = index(going_NL) / step_s_N
-        rate_N = index(going_NL, start_N) / step_s_N if start_N.any() else held_N
+        held_N = yields_N * index(going_NL) / step_s_N
+        rate_N = yields_N * index(going_NL, start_N) / step_s_N if start_N.any() else held_N
         final_N = self.focus.back(self.sign * mean_N)
         for row, trial in enumerate(trials):
             self.of[trial.id] = Prospect(
