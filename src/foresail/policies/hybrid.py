@@ -21,6 +21,7 @@ class Hybrid:
     pool: int = 32
     stick: float = 1.1
     scout: int = 1
+    floor: int = 0
 
     def begin(self, spec: StudySpec) -> Prospects:
         return Prospects.begin(spec)
@@ -43,9 +44,21 @@ class Hybrid:
         if lead is not None and free > 0:
             scored.append((float("inf"), 0, lead))
             scored = [s for s in scored if s[2] is not lead or s[0] == float("inf")]
+        ranked = None
+        if self.floor and free > 0 and not any(self._by_rank(t) for t in inside):
+            able = [n for n in (*view.suspended, *(t.id for t in at_look)) if n in index.of]
+            found = index.promoted(view, able)
+            if found is not None:
+                ranked = view.trials[found[0]]
+            elif view.waiting:
+                ranked, found = view.trials[next(iter(view.waiting))], (0, 1)
+            if ranked is not None:
+                scored = [s for s in scored if s[2] is not ranked]
+                scored.append((float("inf"), 1, ranked))
         scored.sort(key=lambda s: (s[0], s[1]), reverse=True)
         chosen = [t for _, _, t in scored[:max(0, free)]]
-        verdicts = [self._run(index, view, t) for t in (*inside, *chosen)]
+        verdicts = [t.verdict if t.verdict and t.verdict.act is Act.RUN else self._run(index, view, t) for t in inside]
+        verdicts += [self._run(index, view, t) if t is not ranked else self._rank_run(view, t, found[1]) for t in chosen]
         verdicts += [self._wait(index, view, t) for t in at_look if t not in chosen]
         return Plan(tuple(verdicts))
 
@@ -63,13 +76,20 @@ class Hybrid:
     def _at_look(self, index: Prospects, trial: Trial) -> bool:
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:
             return False
-        return index.at_look(trial)
+        protected = trial.verdict is not None and trial.last_step < trial.verdict.stage
+        return index.at_look(trial) and not protected
 
     def _score(self, index: Prospects, view: View, trial: Trial) -> float:
         seen = index.of.get(trial.id)
         if seen is None:
             return 0.0
         return self.stick * seen.held if trial.attempt is not None else seen.rate
+
+    def _by_rank(self, trial: Trial) -> bool:
+        return trial.verdict is not None and trial.verdict.stage > 0
+
+    def _rank_run(self, view: View, trial: Trial, step: int) -> Verdict:
+        return Verdict(trial.id, Act.RUN, Reason(Rule.RUNG_CLIMBING, {"rung_step": step}), view.spec.resources.cores_per_trial, stage=step)
 
     def _run(self, index: Prospects, view: View, trial: Trial) -> Verdict:
         return Verdict(trial.id, Act.RUN, Reason(Rule.POP_UNSEEN), view.spec.resources.cores_per_trial)

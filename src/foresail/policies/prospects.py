@@ -142,6 +142,28 @@ class Prospects:
         passed = len(self.seen.get(trial.id, ()))
         return passed > 0 and trial.last_step == self.steps[passed - 1]
 
+    def promoted(self, view: View, trials: Sequence[TrialId]) -> tuple[TrialId, int] | None:
+        """Whom asynchronous successive halving would let go on, and to which step: of the highest rung that one of
+        `trials` stands at among the best third of all that came to it, the best one."""
+        places = [k for k, step in enumerate(self.steps) if step in self.rungs]
+        for this, after in zip(places[-2::-1], places[:0:-1], strict=True):
+            came = sorted((v[this] for v in self.seen.values() if len(v) > this), key=lambda v: -self.sign * v)
+            if len(came) < 3:
+                continue
+            least = came[len(came) // 3 - 1]
+            able = [n for n in trials if this < len(self.seen.get(n, ())) <= after and self.sign * (self.seen[n][this] - least) >= 0]
+            if able:
+                return max(able, key=lambda n: (self.sign * self.seen[n][this], -n)), self.steps[after]
+        return None
+
+    @property
+    def rungs(self) -> set[int]:
+        found = [self.steps[0]]
+        for step in self.steps:
+            if step >= 3 * found[-1]:
+                found.append(step)
+        return {*found, self.steps[-1]}
+
     def _wanted(self, view: View) -> Focus | None:
         target = view.spec.goal.target
         if target is None and view.best is not None:
