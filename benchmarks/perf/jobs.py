@@ -1,7 +1,7 @@
 """Three small real jobs to measure on this machine: a convolutional network, an MLP, a small transformer.
 
-Each `make(system)` returns a function that runs one optimizer step of the global batch with the replicas, micro-batch,
-accumulation and loader workers of the system configuration.
+Each `make(system)` returns a function that runs one optimizer step of the global batch with the replicas,
+micro-batch, accumulation and loader workers of the system configuration.
 """
 
 from __future__ import annotations
@@ -55,7 +55,13 @@ def conv(system: SystemConfiguration) -> Step:
 def mlp(system: SystemConfiguration) -> Step:
     """A multi-layer perceptron of 2.1 million parameters."""
     net = nn.Sequential(
-        nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 10)
+        nn.Linear(784, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 1024),
+        nn.ReLU(),
+        nn.Linear(1024, 256),
+        nn.ReLU(),
+        nn.Linear(256, 10),
     )
     return _step(net, _Made((784,), 10), system)
 

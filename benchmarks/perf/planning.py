@@ -1,7 +1,7 @@
 """`plan` against published step times of large jobs, without a probe and without a history.
 
-A table without a `micro_batch` column publishes the best of what its authors tried: the fastest micro-batch that
-fits stands for it.
+A table without a `micro_batch` column publishes the best of what its authors tried: the fastest micro-batch
+that fits stands for it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import spearmanr
-
 from benchmarks.perf.scoring import Score, percent
 from benchmarks.perf.tables import Table, _precision, device_of, job_of, number, seconds_of
+from scipy.stats import spearmanr
+
 from foresail.perf.hardware import Cluster
 from foresail.perf.plan import assess
 from foresail.perf.words import Recompute, Sharding, SystemConfiguration

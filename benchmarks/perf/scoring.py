@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-
 from benchmarks.perf.tables import Runs
+
 from foresail.perf.fitting import Fit, Prediction, fit, predict
 from foresail.perf.intervals import calibrate, scores
 from foresail.perf.rows import join
@@ -19,7 +19,8 @@ HISTORY_ROWS = 240
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """One row of the report: a point, where it was measured, the goal, what was reached, and whether it holds."""
+    """One row of the report: a point, where it was measured, the goal, what was reached, and whether it
+    holds."""
 
     point: str
     table: str
@@ -85,7 +86,9 @@ class Trials:
     scores: list[np.ndarray] = dataclasses.field(default_factory=list)
     jobs: list[str] = dataclasses.field(default_factory=list)
 
-    def add(self, job: str, prior: Fit | None, runs: Runs, probes: np.ndarray, rest: np.ndarray) -> Fit | None:
+    def add(
+        self, job: str, prior: Fit | None, runs: Runs, probes: np.ndarray, rest: np.ndarray
+    ) -> Fit | None:
         """Fit the probes of a job, predict the rest."""
         model = prior
         if len(probes):

@@ -70,9 +70,8 @@ def find(folders: list[Path]) -> Iterator[Table]:
 def _read(folder: Path) -> Table:
     name = json.loads((folder / "table.json").read_text(encoding="utf-8")).get("name", folder.name)
     packed = folder / "table.csv.gz"
-    opened = gzip.open(packed, "rt") if packed.exists() else (folder / "table.csv").open()
-    with opened as lines:
-        return Table(name, tuple(csv.DictReader(lines)))
+    raw = gzip.decompress(packed.read_bytes()) if packed.exists() else (folder / "table.csv").read_bytes()
+    return Table(name, tuple(csv.DictReader(raw.decode().splitlines())))
 
 
 def number(entry: dict[str, str], *names: str, default: float = math.nan) -> float:
@@ -103,7 +102,10 @@ def runs_of(table: Table) -> Runs | None:
     """A table's runs; None where a row says too little to place it (no micro-batch anywhere)."""
     made, kept = [], []
     for entry in table.rows:
-        entry_row = _row(entry)
+        try:
+            entry_row = _row(entry)
+        except CallerError:
+            continue  # a row that no run can have: heads that do not divide, a degree of zero
         if entry_row is not None:
             made.append(entry_row)
             kept.append(entry)
@@ -177,7 +179,13 @@ def device_of(entry: dict[str, str]) -> Device:
 
 def _precision(entry: dict[str, str]) -> Precision:
     text = entry.get("precision", "").lower()
-    for word, precision in (("fp8", "fp8"), ("bf16", "bf16"), ("fp16", "fp16"), ("mixed", "fp16"), ("tf32", "tf32")):
+    for word, precision in (
+        ("fp8", "fp8"),
+        ("bf16", "bf16"),
+        ("fp16", "fp16"),
+        ("mixed", "fp16"),
+        ("tf32", "tf32"),
+    ):
         if word in text:
             return Precision(precision)
     return Precision.FP32
@@ -199,7 +207,8 @@ def _row(entry: dict[str, str]) -> dict[str, float] | None:
         pp=pp,
         micro_batch=max(1, int(micro)),
         accumulation=max(1, int(accumulation)),
-        sharding=_SHARDINGS.get(sharding) or (Sharding(sharding) if sharding in list(Sharding) else Sharding.NONE),
+        sharding=_SHARDINGS.get(sharding)
+        or (Sharding(sharding) if sharding in list(Sharding) else Sharding.NONE),
         recompute=Recompute(recompute) if recompute in list(Recompute) else Recompute.NONE,
         precision=_precision(entry),
     )

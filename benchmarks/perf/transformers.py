@@ -1,11 +1,12 @@
-"""Transformers on one machine: step times of a model size from others', and the choice of its configuration."""
+"""Transformers on one machine: step times of a model size from others', and the choice of its
+configuration."""
 
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.perf.scoring import Score, Trials, history, measured, percent, summary
 from benchmarks.perf.tables import Runs
+
 from foresail.perf.choice import next_probe
 from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.step_time import STEP_TIME
@@ -80,7 +81,12 @@ def choice(runs: Runs, *, other_hidden: bool = False, seed: int = 0) -> list[Sco
         return []
     one, three = np.array(regrets[1]), np.array(regrets[3])
     exact = float((three < 1e-9).mean())
-    figures = {"groups": float(len(three)), "exact_3": exact, "regret_3": three.mean(), "regret_1": one.mean()}
+    figures = {
+        "groups": float(len(three)),
+        "exact_3": exact,
+        "regret_3": three.mean(),
+        "regret_1": one.mean(),
+    }
     name = "another hidden size only" if other_hidden else "all other model sizes"
     return [
         Score(
@@ -100,7 +106,7 @@ def _search(runs: Runs, members: np.ndarray, prior: Fit | None, most: int) -> di
     rows, seconds = runs.rows.take(members), runs.seconds[members]
     model, seen, regrets = prior, {}, {}
     for probes in range(1, min(most, len(members)) + 1):
-        pick = next_probe(predict(STEP_TIME, model, rows), seen).index
+        pick = next_probe(predict(STEP_TIME, model, rows), seen).run
         if pick is not None:
             seen[pick] = float(seconds[pick])
             chosen = np.array(list(seen))

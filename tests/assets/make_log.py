@@ -17,7 +17,7 @@ from foresail.core.goal import Goal
 from foresail.core.plan import Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import SCHEMA, Choice, Entry, Resources, StudySpec
-from foresail.core.words import Act, AttemptId, Label, Mode, Outcome, Status, TrialId
+from foresail.core.words import Act, AttemptId, Label, Outcome, Status, TrialId
 from foresail.stores.sqlite import SqliteStore
 
 A, B, TRIAL = AttemptId("0-1"), AttemptId("0-2"), TrialId(0)
@@ -29,7 +29,7 @@ SPEC = StudySpec(
         "optimizer": {"type": "choice", "choices": ["sgd", "adam w"]},
         "nesterov": {"type": "flag"},
     },
-    goal=Goal("accuracy", Mode.MAX, target=0.985, within_s=1200.0),
+    goal=Goal("accuracy", "max", target=0.985, within_s=1200.0),
     seed=7,
     policy=Choice("pop", {"poor": 0.05}),
     resources=Resources(workers=2),
@@ -45,7 +45,7 @@ EVENTS: list[list[ev.Event]] = [
         ev.TrialProposed(
             at_s=0.5,
             trial=TRIAL,
-            config={"lr": 0.125, "layers": 2, "optimizer": "adam w", "nesterov": True, "warmup": None},
+            config={"lr": 0.125, "layers": 2, "optimizer": "adam w", "nesterov": True, "warmup": "none"},
             origin="random",
         ),
         ev.Planned(

@@ -11,12 +11,14 @@ from foresail.core.spec import Choice
 from foresail.policies.registry import NAMES
 from foresail.testing.history import Case, play
 
-SOME, BATCH = 60, 20
+BATCH = 20
+BATCHES = {"fifo": 3, "median": 3, "asha": 3, "asha-stop": 3, "pop": 3}
 MANY = 3_000
 
 
-@pytest.mark.parametrize("batch", range(SOME // BATCH))
-@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize(
+    ("policy", "batch"), [(policy, batch) for policy in NAMES for batch in range(BATCHES.get(policy, 1))]
+)
 def test_a_study_keeps_its_rules(policy: str, batch: int) -> None:
     drivers = 0
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
@@ -24,9 +26,17 @@ def test_a_study_keeps_its_rules(policy: str, batch: int) -> None:
     assert drivers > BATCH  # some died, and others took over
 
 
+@pytest.mark.usefixtures("learnt")
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["pop", "earlyterm", "freezethaw"])
+def test_so_it_does_with_the_learnt_forecasts(policy: str) -> None:
+    for seed in (2, 5, 18):
+        play(Case.drawn(seed, Choice(policy)))
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_study_keeps_its_rules_for_long(policy: str) -> None:
-    for seed in range(SOME, SOME + MANY):
-        play(Case.drawn(seed, Choice(policy)))
+    for seed in range(MANY):
+        play(Case.drawn(1_000 + seed, Choice(policy)))

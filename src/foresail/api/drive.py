@@ -92,6 +92,8 @@ def _drive(
         events = [created]
     controller.load(events)
     if controller.view.ended is not None and controller.view.ended.end != "stopped":
+        if watch is not None:
+            watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
     return _run(controller, store, storage, train, watch, trouble)
 

@@ -34,7 +34,7 @@ class Lines:
         """Tell what is new."""
         if self._new:
             self._new, self._best = False, None if view.points <= len(events) else view.best
-            self._paced.write(view, "", _beginning(view))
+            self._paced.write(view, "", beginning(view))
         for event in events:
             told = sentence(view, event)
             if told is not None:
@@ -113,7 +113,8 @@ def sentence(view: View, event: ev.Event) -> tuple[str, str] | None:
             return None
 
 
-def _beginning(view: View) -> str:
+def beginning(view: View) -> str:
+    """Which study this is, and whether it starts, goes on or has ended."""
     spec = view.spec
     if view.ended is not None:
         return f"study {spec.name!r} has ended ({view.ended.end}): {view.ended.why}"

@@ -1,8 +1,8 @@
 """Measure steps of a user's job on this machine: fresh processes, started together, timed together.
 
-A job is a function `make(system) -> step`: it builds everything for one system configuration and returns a function
-that runs one optimizer step. Replicas are processes with `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT`
-set, as `torchrun` sets them; the function joins its process group when there is more than one.
+A job is a function `make(system) -> step`: it builds everything for one system configuration and returns a
+function that runs one optimizer step. Replicas are processes with `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and
+`MASTER_PORT` set, as `torchrun` sets them; the function joins its process group when there is more than one.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def measure(run: Run, *, seconds: float = 1.0, timeout_s: float = 300.0) -> Meas
     return measure_together([run], seconds=seconds, timeout_s=timeout_s)[0]
 
 
-def measure_together(
-    runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: float = 300.0
-) -> list[Measurement]:
+def measure_together(runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: float = 300.0) -> list[Measurement]:
     """Steps of several runs at the same time, as trials that share this machine.
 
     Raises:

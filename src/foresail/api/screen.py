@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.api import wording
-from foresail.api.lines import Paced, sentence
+from foresail.api.lines import Paced, beginning, sentence
 from foresail.api.progress import Progress
 from foresail.core import events as ev
 from foresail.core.view import Attempt, View
@@ -39,6 +39,8 @@ class Screen:
     def __call__(self, view: View, events: Sequence[ev.Event]) -> None:
         """Take what is new; draw if it is time."""
         self._progress.note(view, events)
+        if self._live is None and view.ended is not None:
+            return self._print(beginning(view))
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
@@ -46,7 +48,7 @@ class Screen:
         if now_s - self._drawn_s >= EVERY_S or view.ended is not None:
             self._drawn_s = now_s
             self._live.update(picture(view, self._progress), refresh=True)
-        self._keep(view, events)
+        return self._keep(view, events)
 
     def trouble(self, text: str) -> None:
         """The store refuses to be written."""

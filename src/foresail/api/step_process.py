@@ -1,8 +1,8 @@
 """The process that is measured: builds the user's job under one system configuration and times its steps.
 
-Started by `measuring.py` as `python -m foresail.api.step_process`, with one JSON request on its standard input.
-It answers on standard output, one JSON object a line: `{"ready": seconds}` after warm-up, and after the line
-`go STEPS` the times of that many steps. What the user's code prints goes to standard error.
+Started by `measuring.py` as `python -m foresail.api.step_process`, with one JSON request on its standard
+input. It answers on standard output, one JSON object a line: `{"ready": seconds}` after warm-up, and after
+the line `go STEPS` the times of that many steps. What the user's code prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
-        raise CallerError(f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION")
+        raise CallerError(
+            f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION"
+        )
     if place.endswith(".py"):
         path = Path(place).resolve()
         if not path.exists():

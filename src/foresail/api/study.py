@@ -79,10 +79,11 @@ class Study:
     ) -> None:
         _check_parts(train, command, space, goal)
         _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
         name = name or (Path(storage).stem if storage else _name_of(train, command))
-        self.storage = Path(storage) if storage else Path(f"{_file_name(name)}.db")
+        self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
             name=name,
             space=space.to_dict(),
@@ -164,6 +165,14 @@ def _check_numbers(**numbers: int | None) -> None:
             raise CallerError(f"{name} = {number!r}", allowed="a whole number from 1")
 
 
+def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise CallerError(f"{name} = {number!r}", allowed="a whole number from 0")
+    if not isinstance(grace_s, int | float) or not 0.0 <= grace_s < float("inf"):
+        raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
+
+
 def _choice(what: str, named: Named) -> Choice:
     if isinstance(named, str):
         return Choice(named)
@@ -182,7 +191,8 @@ def _name_of(train: Train | str | None, command: Sequence[str]) -> str:
     return scripts[0] if scripts else Path(command[0]).stem
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """A name as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "study"
 
 

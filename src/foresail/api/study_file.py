@@ -30,7 +30,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from foresail.api.study import Study
+from foresail.api.study import Study, file_name
 from foresail.core.goal import Goal, seconds
 from foresail.errors import CallerError, nearest
 from foresail.space import Space
@@ -81,7 +81,7 @@ def _study_of(document: Table, folder: Path, over: Table, over_goal: Table) -> S
     settings = _settings(document["study"], folder)
     settings |= {key: _parsed(key, value, Path.cwd()) for key, value in over.items()}
     if not settings.get("storage"):
-        settings["storage"] = folder / f"{settings.get('name') or folder.name}.db"
+        settings["storage"] = folder / f"{file_name(settings.get('name') or folder.name)}.db"
     with _inside("goal"):
         goal = Goal.from_dict({**document["goal"], **over_goal})
     with _inside("space"):

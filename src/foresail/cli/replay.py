@@ -11,12 +11,18 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from foresail.errors import CallerError, ForesailError
+from foresail.api.drive import controller_of
+from foresail.cli.exits import Exit
+from foresail.cli.output import emit, say, width
+from foresail.core.events import StudyCreated
+from foresail.engine.verify import verify as same_decisions
+from foresail.errors import CallerError
 from foresail.replay.compare import Batch, batches, compare
 from foresail.replay.contenders import contenders
 from foresail.replay.record import Record
 from foresail.replay.scores import REFERENCE
 from foresail.replay.session import Setting
+from foresail.replay.source import events_of
 from foresail.replay.tables import report
 
 
@@ -32,6 +38,7 @@ from foresail.replay.tables import report
 @click.option("--restart", default=0.0, show_default=True, help="Seconds more to continue one.")
 @click.option("--charge-deciding", is_flag=True, help="Add the time that decisions take to the virtual time.")
 @click.option("--processes", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(1))
+@click.option("--verify", is_flag=True, help="Check that recorded studies decide the same again; compare nothing.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the records there; - for stdout.")
 def command(
     traces: tuple[Path, ...],
@@ -45,13 +52,16 @@ def command(
     restart: float,
     charge_deciding: bool,
     processes: int,
+    verify: bool,
     json_file: Path | None,
-) -> None:
+) -> Exit:
     """Play recorded TRACES under several policies and compare them.
 
     A trace is a folder with trace.json, a study of Foresail, or an Optuna storage (journal or SQLite). Ratios are
-    against random, which is added where it is not named. Exit code 2: a trace or an option is wrong.
+    against random, which is added where it is not named.
     """
+    if verify:
+        return _verify(traces)
     setting = Setting(
         workers=workers,
         target=None if target == "none" else target,
@@ -60,18 +70,32 @@ def command(
         restart_s=restart,
         charge_deciding=charge_deciding,
     )
-    try:
-        work = _work(traces, policy, search, seeds, setting)
-        records = _compare(work, processes)
-    except CallerError as error:
-        raise click.UsageError(str(error)) from None
-    except ForesailError as error:
-        raise click.ClickException(str(error)) from None
+    records = _compare(_work(traces, policy, search, seeds, setting), processes)
     if json_file is not None:
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
         targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
-        Console().print(report(records, reference=REFERENCE, targets=targets))
+        Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
+    return Exit.DONE
+
+
+def _verify(paths: tuple[Path, ...]) -> Exit:
+    """Exit.BUG where a log's decisions do not follow from its facts."""
+    code = Exit.DONE
+    for path in paths:
+        events = list(events_of(path))
+        spec = next((event.spec for event in events if isinstance(event, StudyCreated)), None)
+        if spec is None:
+            raise CallerError(
+                f"{path} holds no study of Foresail", do="--verify reads the studies that Foresail records"
+            )
+        difference = same_decisions(events, controller_of(spec))
+        if difference is None:
+            emit(f"{path}: {len(events)} events, the same decisions, byte for byte")
+        else:
+            emit(f"{path}: event {difference.at} differs: recorded {difference.recorded}, decided {difference.decided}")
+            code = Exit.BUG
+    return code
 
 
 def _work(traces: tuple[Path, ...], policy: str, search: str, seeds: int, setting: Setting) -> list[Batch]:
@@ -86,7 +110,13 @@ def _compare(work: list[Batch], processes: int) -> list[Record]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("replays", total=total)
-        return compare(work, processes=processes, done=lambda count: progress.advance(task, count))
+
+        def done(count: int) -> None:
+            progress.advance(task, count)
+            if progress.disable:
+                say(f"{progress.tasks[task].completed:.0f} of {total} replays")
+
+        return compare(work, processes=processes, done=done)
 
 
 def _write(file: Path, records: list[Record]) -> None:

@@ -9,7 +9,7 @@ import click
 
 from foresail.cli.ending import carry_out
 from foresail.cli.exits import Exit
-from foresail.cli.output import json_option
+from foresail.cli.output import json_option, say
 
 _GOAL = ("target", "within", "trials")
 
@@ -50,6 +50,8 @@ def command(file: Path, quiet: bool, as_json: bool, **given: Any) -> Exit:
     over = {name: value for name, value in given.items() if value is not None}
     goal = {name: over.pop(name) for name in _GOAL if name in over}
     study = load_study(file, study=over, goal=goal)
+    if not study.spec.goal.is_bounded:
+        say("note:    the goal has a target and no budget: the study runs until the target is reached or Ctrl-C")
     return carry_out(
         lambda shown: drive(study.storage, spec=study.spec, watch=shown, trouble=shown.trouble),
         storage=study.storage,

@@ -7,8 +7,10 @@ facts and not prose. A rule that is not in the table cannot be recorded.
 from __future__ import annotations
 
 from enum import StrEnum
+from math import isfinite
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class Rule(StrEnum):
@@ -44,12 +46,12 @@ SENTENCES: dict[Rule, str] = {
     Rule.RUNG_PROMOTED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on",
     Rule.RUNG_PAUSED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; the best {keep:.0f} go on now",
     Rule.RUNG_STOPPED: "rank {rank:.0f} of {of:.0f} at the rung of step {rung_step:.0f}; not in the best {keep:.0f}",
-    Rule.RUNG_FILLING: "at the rung of step {rung_step:.0f}, which {arrived:.0f} of {of:.0f} have reached; it waits for "
-    "the rest",
+    Rule.RUNG_FILLING: "at the rung of step {rung_step:.0f}, which {arrived:.0f} of {of:.0f} have reached; it "
+    "waits for the rest",
     Rule.BANDIT_BEHIND: "best {value:.6g} at step {step:.0f} is behind the study's best {best:.6g} by more than "
     "{slack:.0%} of itself",
-    Rule.IMPROVES_FASTEST: "expected improvement {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
-    Rule.IMPROVES_SLOWER: "expected improvement {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
+    Rule.IMPROVES_FASTEST: "expected gain {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
+    Rule.IMPROVES_SLOWER: "expected gain {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
     Rule.ORACLE_KNOWS: "knows that the trial gets to {value:.6g} in {left_s:.3g} s",
     Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
     "expected time to the target {ert_s:.3g} s",
@@ -66,11 +68,31 @@ SENTENCES: dict[Rule, str] = {
 }
 
 
+class Unknown:
+    """A number that is not known, in a sentence."""
+
+    def __format__(self, spec: str) -> str:
+        return "unknown"
+
+
+class Numbers(dict[str, float]):
+    def __missing__(self, name: str) -> Unknown:
+        return Unknown()
+
+
 class Reason(Struct, frozen=True):
-    """A rule and its numbers."""
+    """A rule and its numbers, which are finite: one that is not known is left out.
+
+    A whole number is a float too, so that a reason is the same before it was written and after it was read.
+    """
 
     rule: Rule
     numbers: dict[str, float] = {}
+
+    def __post_init__(self) -> None:
+        if not all(type(number) is float and isfinite(number) for number in self.numbers.values()):
+            finite = {name: float(number) for name, number in self.numbers.items() if isfinite(number)}
+            force_setattr(self, "numbers", finite)
 
     def sentence(self) -> str:
         """What a person reads.
@@ -78,4 +100,4 @@ class Reason(Struct, frozen=True):
         >>> Reason(Rule.FIRST_IN, {"order": 3}).sentence()
         'number 3 in line; first in, first out'
         """
-        return SENTENCES[self.rule].format(**self.numbers)
+        return SENTENCES[self.rule].format_map(Numbers(self.numbers))

@@ -9,7 +9,7 @@ what schedules, over-training and instability do to them. Letters: B curves, T s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -22,16 +22,18 @@ Family = Callable[[Floats, float, int, Generator], Floats]
 def log_uniform(rng: Generator, low: float | Floats, high: float | Floats, rows: int) -> Floats:
     """Shape (rows, 1): between `low` and `high`, uniform in the logarithm."""
     u = rng.random((rows, 1))
-    return cast(Floats, np.exp(np.log(low) + u * (np.log(high) - np.log(low))))
+    result: Floats = np.exp(np.log(low) + u * (np.log(high) - np.log(low)))
+    return result
 
 
 def rise(t: Floats, tau: Floats, power: Floats, kind: Floats) -> Floats:
-    """From 0 towards 1 with time scale `tau`; `kind` (B, 1) is 0 power law, 1 stretched exponential, 2 Hill."""
+    """From 0 towards 1 with time scale `tau`; `kind` (B, 1): 0 power law, 1 stretched exponential, 2 Hill."""
     x = np.maximum(t, 0.0) / tau
     log_x = np.log(x + 1e-12)
     grown = np.exp(np.minimum(power * log_x, 60.0))
     law = 1.0 - np.exp(-power * np.log1p(x))
-    return cast(Floats, np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown))))
+    result: Floats = np.where(kind == 0, law, np.where(kind == 1, 1.0 - np.exp(-grown), grown / (1 + grown)))
+    return result
 
 
 def _any_rise(t: Floats, low: float, high: float, rows: int, rng: Generator, steep: float = 0.3) -> Floats:
@@ -42,6 +44,23 @@ def _any_rise(t: Floats, low: float, high: float, rows: int, rng: Generator, ste
 def plain(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     """A rise that slows down: the ordinary curve."""
     return _any_rise(t, 0.2, 3.0 * end, rows, rng)
+
+
+def two_paces(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
+    """Most of the gain at once, the rest slowly: what many classifiers do."""
+    share = rng.uniform(0.3, 0.98, (rows, 1))
+    fast = _any_rise(t, 0.1, 0.08 * end + 0.3, rows, rng, 0.5)
+    return share * fast + (1.0 - share) * _any_rise(t, 0.1 * end, 3.0 * end, rows, rng, 0.5)
+
+
+def accelerating(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
+    """Slow first, then faster, as very low learning rates and many rewards do."""
+    bent = (t / end) ** log_uniform(rng, 1.0, 4.0, rows)
+    middle, pace = end * rng.uniform(0.1, 1.3, (rows, 1)), end * log_uniform(rng, 0.03, 0.4, rows)
+    logistic = 1.0 / (1.0 + np.exp(np.clip((middle - t) / pace, -50, 50))) - 1.0 / (
+        1.0 + np.exp(middle / pace)
+    )
+    return np.where(rng.random((rows, 1)) < 0.35, bent, logistic)
 
 
 def saturated(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -67,7 +86,7 @@ def untrained_start(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
 
 
 def dropped(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
-    """One or two cuts of the learning rate, each followed by a quick gain; the cuts are shared by all rows."""
+    """One or two cuts of the learning rate, each followed by a quick gain; rows share the cuts."""
     gain = log_uniform(rng, 0.03, 0.8, rows)
     base = (1.0 - gain) * _any_rise(t, 0.3, end, rows, rng)
     first = end * rng.uniform(0.15, 0.95)
@@ -76,14 +95,15 @@ def dropped(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     if rng.random() < 0.5:
         second = first + (end - first) * rng.uniform(0.2, 0.9)
         base = base + 0.35 * gain * _after(t, second, settle)
-    return cast(Floats, base)
+    result: Floats = base
+    return result
 
 
 def cosine(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     """A learning rate that decays to nothing: part of the gain comes at the very end."""
     gain = log_uniform(rng, 0.03, 0.7, rows)
     late = ((1.0 - np.cos(np.pi * np.minimum(t / end, 1.0))) / 2.0) ** log_uniform(rng, 0.7, 4.0, rows)
-    return cast(Floats, (1.0 - gain) * _any_rise(t, 0.3, end, rows, rng) + gain * late)
+    return (1.0 - gain) * _any_rise(t, 0.3, end, rows, rng) + gain * late
 
 
 def overfitted(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -92,17 +112,21 @@ def overfitted(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     kind = rng.integers(0, 3, (rows, 1)).astype(float)
     up = rise(t, tau, log_uniform(rng, 0.6, 3.0, rows), kind)
     down = rise(t, tau * log_uniform(rng, 2.0, 60.0, rows), log_uniform(rng, 0.6, 2.5, rows), kind)
-    return cast(Floats, up - log_uniform(rng, 0.02, 2.0, rows) * down)
+    result: Floats = up - log_uniform(rng, 0.02, 2.0, rows) * down
+    return result
 
 
 def double_descent(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     """A rise, a decline, and a second, higher rise."""
     up = _any_rise(t, 0.3, 0.15 * end, rows, rng, 0.7)
-    turn = end * rng.uniform(0.1, 0.7, (rows, 1))
+    turn = end * log_uniform(rng, 0.04, 0.7, rows)
     dip = log_uniform(rng, 0.05, 0.9, rows) * np.exp(
         -0.5 * ((t - turn) / (turn * rng.uniform(0.2, 0.6, (rows, 1)))) ** 2
     )
-    return cast(Floats, 0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng))
+    result: Floats = (
+        0.8 * up - dip + rng.uniform(0.1, 0.4, (rows, 1)) * _any_rise(t - turn, 0.5, end, rows, rng)
+    )
+    return result
 
 
 def two_phase(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -111,7 +135,8 @@ def two_phase(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     first = _any_rise(t, 0.3, 0.2 * end, rows, rng, 0.6)
     wait = log_uniform(rng, 2.0, 0.9 * end, rows)
     late = wait * (rng.random((rows, 1)) < 0.6)
-    return cast(Floats, (1 - share) * first + share * _any_rise(t - late, 0.5, end, rows, rng, 0.8))
+    result: Floats = (1 - share) * first + share * _any_rise(t - late, 0.5, end, rows, rng, 0.8)
+    return result
 
 
 def collapsing(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -122,7 +147,7 @@ def collapsing(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     healing = 1.0 - back * rise(
         t - at, log_uniform(rng, 1.0, 0.6 * end, rows), np.full((rows, 1), 1.2), np.ones((rows, 1))
     )
-    return cast(Floats, _any_rise(t, 0.3, end, rows, rng) - fall * healing)
+    return _any_rise(t, 0.3, end, rows, rng) - fall * healing
 
 
 def wandering(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
@@ -132,26 +157,29 @@ def wandering(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
     swing = np.sin(cycles[0] * 2 * np.pi * t / end + phase[0]) + 0.6 * np.sin(
         2.3 * cycles[1] * 2 * np.pi * t / end + phase[1]
     )
-    return cast(Floats, base * (1.0 + log_uniform(rng, 0.03, 0.5, rows) * swing))
+    result: Floats = base * (1.0 + log_uniform(rng, 0.03, 0.5, rows) * swing)
+    return result
 
 
 def _after(t: Floats, at: Floats | float, settle: Floats) -> Floats:
     since = np.maximum(t - at + 0.5, 0.0)
-    return cast(Floats, np.where(t >= at, 1.0 - np.exp(-since / settle), 0.0))
+    return np.where(t >= at, 1.0 - np.exp(-since / settle), 0.0)
 
 
 # Shares of the draws. The order is part of the seed.
 FAMILIES: tuple[tuple[Family, float], ...] = (
-    (plain, 0.22),
-    (saturated, 0.07),
+    (plain, 0.17),
+    (two_paces, 0.13),
+    (accelerating, 0.06),
+    (saturated, 0.06),
     (flat, 0.10),
-    (delayed, 0.10),
-    (untrained_start, 0.06),
-    (dropped, 0.09),
-    (cosine, 0.07),
-    (overfitted, 0.10),
-    (double_descent, 0.03),
-    (two_phase, 0.07),
-    (collapsing, 0.06),
+    (delayed, 0.08),
+    (untrained_start, 0.05),
+    (dropped, 0.07),
+    (cosine, 0.06),
+    (overfitted, 0.08),
+    (double_descent, 0.04),
+    (two_phase, 0.05),
+    (collapsing, 0.05),
     (wandering, 0.03),
 )

@@ -6,7 +6,7 @@ Letters: C trials, T observed points (padded), F features, P positions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,34 @@ def no_context(trials: int, peers: float = 1.0) -> Context:
     return Context(zero, np.full(trials, NO_LEVEL_SD), zero, zero, zero, np.full(trials, peers))
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a curve alone says: features (C, F'), and the level (C,) that forecasts are relative to."""
+
+    columns: Floats
+    level: Floats
+
+
 def features(prefixes: Prefixes, context: Context) -> tuple[Floats, Floats]:
     """Features (C, F), not yet standardised, and the level (C,) that forecasts are relative to."""
+    return told(summary(prefixes), context)
+
+
+def told(alone: Summary, context: Context) -> tuple[Floats, Floats]:
+    """The features of curves, (C, F), with what the study says of them; and their level (C,)."""
+    known = 1.0 / (1.0 + (context.level_sd / 0.25) ** 2)
+    weight = context.gain_weight
+    heard = (
+        (context.level - alone.level) * known, context.level * known, known,
+        np.log(np.minimum(context.level_sd, 1.0) + 0.01) / 2,
+        context.gain * weight, np.log(context.gain_sd + 0.01) * weight / 2, weight, np.log(context.peers) / 4,
+    )  # fmt: skip
+    columns = np.concatenate([alone.columns, np.stack(heard, axis=1)], axis=1, dtype=np.float32)
+    return np.clip(columns, -6.0, 6.0, out=columns), alone.level
+
+
+def summary(prefixes: Prefixes) -> Summary:
+    """The features that a curve has by itself."""
     p = _pad(prefixes)
     steps, values, count = p.steps_CT, p.values_CT, p.count_C
     rows = np.arange(len(count))
@@ -70,21 +96,16 @@ def features(prefixes: Prefixes, context: Context) -> tuple[Floats, Floats]:
     best, best_step, low = _extremes(steps, values, n)
     trend, tail = _trend(values, n)
     remaining = np.maximum(p.end_C - last_step, 1.0)
-    known = 1.0 / (1.0 + (context.level_sd / 0.25) ** 2)
     quick = (shape_CP[:, -6:-1] - last[:, None]) / (noise.late[:, None] + 0.003) * 0.1
-    weight = context.gain_weight
     rest = (
         last, best - last, tail - last, (last_step - best_step) / np.maximum(last_step, 1.0),
         np.tanh(trend * remaining * 2), trend * n, np.log(noise.late + 3e-4) / 2 + 2,
         np.log(noise.whole + 3e-4) / 2 + 2, noise.roughness, np.log(best - low + 1e-3) / 2 + 1,
         np.minimum(n, 3) / 3.0, empty * 1.0, last_step / p.end_C, np.log(n) / 3,
         np.log(np.clip(p.end_C, 4.0, 200.0)) / 4, np.log(remaining) / 3, np.log((last_step + 1) / p.end_C),
-        (context.level - last) * known, context.level * known, known,
-        np.log(np.minimum(context.level_sd, 1.0) + 0.01) / 2,
-        context.gain * weight, np.log(context.gain_sd + 0.01) * weight / 2, weight, np.log(context.peers) / 4,
     )  # fmt: skip
-    stacked = np.concatenate([shape_CP, shape_CP[:, :-1] - last[:, None], quick, np.stack(rest, axis=1)], axis=1)
-    return np.clip(stacked, -6.0, 6.0).astype(np.float32), last
+    shape = (shape_CP, shape_CP[:, :-1] - last[:, None], quick, np.stack(rest, axis=1))
+    return Summary(np.concatenate(shape, axis=1, dtype=np.float32), last)
 
 
 def _pad(p: Prefixes) -> Prefixes:
@@ -108,7 +129,8 @@ def _along(steps: Floats, values: Floats, n: NDArray[np.int64]) -> Floats:
     after = np.minimum(index + 1, n[:, None] - 1)
     left, right = steps[rows, index], steps[rows, after]
     part = np.clip((wanted - left) / np.maximum(right - left, 1e-9), 0.0, 1.0)
-    return cast(Floats, values[rows, index] * (1 - part) + values[rows, after] * part)
+    result: Floats = values[rows, index] * (1 - part) + values[rows, after] * part
+    return result
 
 
 def _extremes(steps: Floats, values: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
@@ -121,7 +143,8 @@ def _extremes(steps: Floats, values: Floats, n: NDArray[np.int64]) -> tuple[Floa
 def _mean_between(total: Floats, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
     """Means of values[low:high] from their running sums (a leading zero column), 0 where empty."""
     rows = np.arange(len(low))
-    return cast(Floats, (total[rows, high] - total[rows, low]) / np.maximum(high - low, 1))
+    result: Floats = (total[rows, high] - total[rows, low]) / np.maximum(high - low, 1)
+    return result
 
 
 def _running(values: Floats) -> Floats:

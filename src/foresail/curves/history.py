@@ -19,6 +19,7 @@ from foresail.errors import CallerError
 Floats = NDArray[Any]
 
 LONGEST = 256
+LARGEST = 1e100  # in size: finite values are held within it, so that differences stay finite
 
 
 class History:
@@ -66,6 +67,7 @@ class History:
         if not len(new_steps):
             return
         n = int(self.count[trial])
+        self.total[trial] += len(new_steps)
         if (n and new_steps[0] <= self.steps[trial, n - 1]) or (np.diff(new_steps) <= 0).any():
             new_steps, new_values = self._merged(trial, new_steps, new_values)
             n = 0
@@ -85,7 +87,6 @@ class History:
             self._widen(m)
         self.steps[trial, n:m], self.values[trial, n:m] = steps, values
         self.count[trial] = m
-        self.total[trial] += len(values)
         ends = self.ends
         ends.first[trial], ends.last[trial] = self.values[trial, 0], values[-1]
         ends.high[trial] = np.fmax(ends.high[trial], values.max())
@@ -111,10 +112,14 @@ class History:
     def _grow(self, trials: int) -> None:
         self.steps = np.pad(self.steps, ((0, trials), (0, 0)))
         self.values = np.pad(self.values, ((0, trials), (0, 0)))
-        self.count, self.total, self._gap = (np.pad(a, (0, trials)) for a in (self.count, self.total, self._gap))
+        self.count, self.total, self._gap = (
+            np.pad(a, (0, trials)) for a in (self.count, self.total, self._gap)
+        )
         self.lost = np.pad(self.lost, (0, trials))
         e = self.ends
-        self.ends = Ends(*(np.pad(a, (0, trials), constant_values=np.nan) for a in (e.first, e.last, e.high, e.low)))
+        self.ends = Ends(
+            *(np.pad(a, (0, trials), constant_values=np.nan) for a in (e.first, e.last, e.high, e.low))
+        )
 
     def _widen(self, width: int) -> None:
         more = max(width, min(2 * self.steps.shape[1], LONGEST)) - self.steps.shape[1]
@@ -129,7 +134,9 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
         CallerError: `steps` and `values` do not pair up.
     """
     if len(steps) != len(values):
-        raise CallerError(f"{len(steps)} arrays of steps for {len(values)} of values", allowed="one of each a trial")
+        raise CallerError(
+            f"{len(steps)} arrays of steps for {len(values)} of values", allowed="one of each a trial"
+        )
     pairs = [_pair(i, s, v, sign) for i, (s, v) in enumerate(zip(steps, values, strict=True))]
     lengths = np.array([len(s) for s, _ in pairs], dtype=np.int64)
     history = History(sign, len(pairs), width=int(min(max(lengths.max(initial=1), 1), LONGEST)))
@@ -173,5 +180,7 @@ def _pair(trial: int, steps: ArrayLike, values: ArrayLike, sign: float) -> tuple
     s = np.asarray(steps, dtype=np.float64).reshape(-1)
     v = np.asarray(values, dtype=np.float64).reshape(-1)
     if len(s) != len(v):
-        raise CallerError(f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values")
-    return s, v * sign
+        raise CallerError(
+            f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values"
+        )
+    return s, np.where(np.isfinite(v), np.clip(v * sign, -LARGEST, LARGEST), v * sign)

@@ -10,7 +10,7 @@ Letters: C trials, N sites, K knobs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ PRIOR_SD = 0.36  # spread of final values about which nothing is known
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """A fitted process. `level`, `level_sd`: what the others say, for each of the trials it was fitted on (C,)."""
+    """A fitted process. `level`, `level_sd`: what the others say, for each of the trials it was fitted on
+    (C,)."""
 
     level: Floats
     level_sd: Floats
@@ -81,7 +82,8 @@ def _nothing(features_CK: Floats, known: Floats) -> Neighbours:
     centre = float(known.mean()) if len(known) else 0.4
     spread = PRIOR_SD if len(known) else 9.0
     none = np.zeros(0)
-    return Neighbours(np.full(trials, centre), np.full(trials, spread), np.zeros((0, knobs)), centre, spread**2, 0.0,
+    return Neighbours(np.full(trials, centre), np.full(trials, spread), np.zeros((0, knobs)), centre,
+    spread**2, 0.0,
                       none, np.zeros((0, 0)), np.ones(knobs))  # fmt: skip
 
 
@@ -90,7 +92,8 @@ def _kernel(a: Floats, b: Floats) -> Floats:
     if a.shape[1] == 0:
         return np.ones((len(a), len(b)))
     square = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * (a @ b.T)
-    return cast(Floats, np.exp(-0.5 * np.maximum(square, 0.0)))
+    result: Floats = np.exp(-0.5 * np.maximum(square, 0.0))
+    return result
 
 
 def _maximise(x: Floats, m: Floats, v: Floats, base: float) -> tuple[Floats, float, float, float]:

@@ -2,9 +2,10 @@
 
 For each trial it gives, at J knots between the next step and the end of the schedule, a quantile table: the
 value at Q fixed normal scores. Between scores the table is a straight line, and beyond the last ones it goes
-on straight, so a law is a normal variable pushed through a monotone map. A loading a for each knot ties the
-steps together: the normal score at a step is a g + sqrt(1 - a^2) e, with g one draw for the trial's whole
-future and e fresh at each step (a one-factor Gaussian copula).
+on straight, so a law is a normal variable pushed through a monotone map. A loading a for each knot and a
+freshness r for each trial tie the steps together: the normal score at a step is a g + sqrt(1 - a^2) e,
+with g one normal draw for the trial's whole future and e another that is drawn anew at a step with
+probability r and is kept from the step before otherwise.
 
 Letters: C trials, F features, J knots, Q normal scores.
 """
@@ -14,36 +15,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.curves.tables import SCORES
+
 Floats = NDArray[Any]
 
-# Normal scores of the tables: dense where the mass is, out to one in a thousand.
-SCORES = np.array(
-    [-3.1, -2.5, -2.0, -1.55, -1.15, -0.8, -0.5, -0.25, 0.0, 0.25, 0.5, 0.8, 1.15, 1.55, 2.0, 2.5, 3.1],
-    dtype=np.float32,
-)
 KNOTS = 6
 LAG_POWER = 1.7
-CENTRE_UNIT, STEP_UNIT, LEAST_STEP = 0.3, 0.5, 2e-4  # internal units of the raw outputs
+CENTRE_UNIT, STEP_UNIT, LEAST_STEP = 0.3, 0.5, 5e-5  # internal units of the raw outputs
 LARGEST_LOADING = 0.97
 MIDDLE = len(SCORES) // 2
-OUTPUTS = KNOTS * (len(SCORES) + 1)
+OUTPUTS = KNOTS * (len(SCORES) + 1) + 1
 
 
 def knot_lags(remaining: Floats) -> Floats:
     """Steps ahead of the last point at which the tables stand, (C, J), from 1 to `remaining` (C,)."""
     share = (np.arange(KNOTS) / (KNOTS - 1.0)) ** LAG_POWER
-    return cast(Floats, 1.0 + np.maximum(remaining - 1.0, 0.0)[:, None] * share)
+    return 1.0 + np.maximum(remaining - 1.0, 0.0)[:, None] * share
 
 
 def knot_position(lag: Floats, remaining: Floats) -> Floats:
     """Where a step that is `lag` ahead lies among the knots, from 0 to J - 1."""
     share = (lag - 1.0) / np.maximum(remaining - 1.0, 1e-6)
-    return cast(Floats, (KNOTS - 1.0) * np.clip(share, 0.0, 1.0) ** (1.0 / LAG_POWER))
+    return (KNOTS - 1.0) * np.clip(share, 0.0, 1.0) ** (1.0 / LAG_POWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """Futures of C trials: quantile `tables` (C, J, Q) in internal units, `loadings` (C, J), `freshness`
+    (C,)."""
+
+    tables: Floats
+    loadings: Floats
+    freshness: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +69,11 @@ class Network:
             hidden = hidden @ weight
             hidden += bias
             hidden /= 1.0 + np.exp(-np.maximum(hidden, -60.0))
-        return cast(Floats, hidden @ self.weights[-1] + self.biases[-1])
+        return hidden @ self.weights[-1] + self.biases[-1]
 
-    def laws(self, features_CF: Floats, level_C: Floats) -> tuple[Floats, Floats]:
-        """Quantile tables (C, J, Q) in internal units and loadings (C, J)."""
-        raw = self.outputs(features_CF).reshape(len(features_CF), KNOTS, len(SCORES) + 1)
+    def laws(self, features_CF: Floats, level_C: Floats) -> Laws:
+        outputs = self.outputs(features_CF)
+        raw = outputs[:, :-1].reshape(len(features_CF), KNOTS, len(SCORES) + 1)
         steps = (LEAST_STEP + STEP_UNIT * _softplus(raw[:, :, 2:] - 3.0)) * np.diff(SCORES)
         tables = np.empty((*raw.shape[:2], len(SCORES)), dtype=np.float32)
         centre = CENTRE_UNIT * raw[:, :, 1] + level_C[:, None]
@@ -74,12 +82,16 @@ class Network:
         np.cumsum(-steps[:, :, MIDDLE - 1 :: -1], axis=2, out=tables[:, :, MIDDLE - 1 :: -1])
         tables[:, :, :MIDDLE] += centre[:, :, None]
         tables[:, :, MIDDLE + 1 :] += centre[:, :, None]
-        loadings = LARGEST_LOADING / (1.0 + np.exp(-np.clip(raw[:, :, 0], -30.0, 30.0)))
-        return tables, loadings
+        return Laws(tables, LARGEST_LOADING * _sigmoid(raw[:, :, 0]), _sigmoid(outputs[:, -1]))
+
+
+def _sigmoid(x: Floats) -> Floats:
+    result: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0)))
+    return result
 
 
 def _softplus(x: Floats) -> Floats:
-    return cast(Floats, np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 @cache

@@ -5,7 +5,7 @@ Shapes are free: each function works element by element and keeps the floating t
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,13 +32,13 @@ def ndtr(x: ArrayLike) -> Floats:
         tail *= t
     tail *= np.exp(-0.5 * size * size)
     tail *= _INV_SQRT_2PI
-    return cast(Floats, np.where(x > 0, 1.0 - tail, tail))
+    return np.where(x > 0, 1.0 - tail, tail)
 
 
 def density(x: ArrayLike) -> Floats:
     """Density of the standard normal at `x`."""
     x = _floats(x)
-    return cast(Floats, np.exp(-0.5 * x * x) * _INV_SQRT_2PI)
+    return np.exp(-0.5 * x * x) * _INV_SQRT_2PI
 
 
 def ndtri(p: ArrayLike) -> Floats:
@@ -49,16 +49,19 @@ def ndtri(p: ArrayLike) -> Floats:
     """
     p = np.clip(np.asarray(p, dtype=np.float64), 1e-12, 1.0 - 1e-12)
     small = np.minimum(p, 1.0 - p)
-    # Abramowitz and Stegun (1964), 26.2.23, then Halley steps on log(tail), which converge in the far tail too.
+    # Abramowitz and Stegun (1964), 26.2.23, then Halley steps on log(tail), which converge in the far tail
+    # too.
     t = np.sqrt(-2.0 * np.log(small))
     x = t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
     for _ in range(2):
         x += np.log(np.maximum(_upper_tail(x), 1e-300) / small) * _mills(x)
-    return cast(Floats, np.where(p < 0.5, -x, x))
+    result: Floats = np.where(p < 0.5, -x, x)
+    return result
 
 
 def _upper_tail(x: Floats) -> Floats:
-    """1 - Phi(x) for x >= 0 with a relative error near 1e-7 (Chebyshev fit of erfc, Numerical Recipes 6.2)."""
+    """1 - Phi(x) for x >= 0 with a relative error near 1e-7 (Chebyshev fit of erfc, Numerical Recipes
+    6.2)."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1.0 / (1.0 + 0.5 * z)
     powers = (
@@ -76,11 +79,12 @@ def _upper_tail(x: Floats) -> Floats:
     for coefficient in powers[::-1]:
         poly = poly * t + coefficient
     upper = 0.5 * t * np.exp(-z * z + poly)
-    return cast(Floats, np.where(x >= 0, upper, 1.0 - upper))
+    result: Floats = np.where(x >= 0, upper, 1.0 - upper)
+    return result
 
 
 def _mills(x: Floats) -> Floats:
-    return cast(Floats, _upper_tail(x) / density(x))
+    return _upper_tail(x) / density(x)
 
 
 def _floats(x: ArrayLike) -> Floats:

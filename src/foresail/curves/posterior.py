@@ -6,29 +6,40 @@ Letters: C trials of the study, M trials asked for, T points, J knots, H horizon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.curves.features import Context, Prefixes, features
+from foresail.curves.features import EMPTY_LEVEL, Context, Prefixes, Summary, summary, told
 from foresail.curves.history import History
-from foresail.curves.network import KNOTS, Network, knot_position
+from foresail.curves.network import KNOTS, Laws, Network, knot_position
 from foresail.curves.scale import Scale
 
 Floats = NDArray[Any]
 Rows = NDArray[np.int64]
 
+# Recorded paths are less white than the prior's: with the learnt freshness as it is, chances to reach a target
+# came out too high on the traces of the model card. Read off those traces, the only number here that is.
+WHITENESS = 0.2
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Cut:
     """Trials of a study up to some of their points, in internal units; each field but `prefixes` is (M,)."""
 
     prefixes: Prefixes
     spacing: Floats  # metric steps to a unit of `prefixes.steps_CT`
     last_step: Floats  # 0 where there is no point
+    last_value: Floats  # internal units
     remaining: Floats  # units from the last point to the end of the schedule
     fraction: Floats  # of the schedule that has been seen
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What the curves say by themselves; asked for more than once, with different contexts."""
+        return summary(self.prefixes)
 
 
 def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap: float) -> Cut:
@@ -44,29 +55,46 @@ def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap
     values = np.where(seen, scale.inside(history.values[rows, :width]), 0.0)
     at = np.arange(len(rows))
     first = steps[:, 0]
-    last = np.where(count > 0, steps[at, np.maximum(count - 1, 0)], 0.0)
-    thinned = history.count[rows] / np.maximum(history.total[rows], 1)
-    spacing = np.where(count > 1, (last - first) / np.maximum(count - 1, 1) * thinned, gap)
+    last, spacing = pace(history, rows, count, gap)
     shift = (count > 0) & (first < 0.5 * spacing)  # schedules that report before the first step
     unit_steps = steps / spacing[:, None] + shift[:, None]
     unit_end = np.maximum(end / spacing + shift, 1.0)
-    remaining = np.maximum((end - last) / spacing, 1.0)
-    return Cut(Prefixes(unit_steps, values, count, unit_end), spacing, last, remaining, np.clip(last / end, 0.0, 1.0))
+    return Cut(
+        prefixes=Prefixes(unit_steps, values, count, unit_end),
+        spacing=spacing,
+        last_step=last,
+        last_value=np.where(count > 0, values[at, np.maximum(count - 1, 0)], EMPTY_LEVEL),
+        remaining=np.maximum((end - last) / spacing, 1.0),
+        fraction=np.clip(last / end, 0.0, 1.0),
+    )
 
 
-def laws(network: Network, trials: Cut, context: Context) -> tuple[Floats, Floats]:
-    """Quantile tables (M, J, Q) and loadings (M, J) at the knots of each trial, internal units."""
-    return network.laws(*features(trials.prefixes, context))
+def pace(history: History, rows: Rows, count: Rows, gap: float) -> tuple[Floats, Floats]:
+    """The last step of the first `count` points of trials, and the mean distance between their reports."""
+    last = np.where(count > 0, history.steps[rows, np.maximum(count - 1, 0)], 0.0)
+    thinned = history.count[rows] / np.maximum(history.total[rows], 1)
+    return last, np.where(
+        count > 1, (last - history.steps[rows, 0]) / np.maximum(count - 1, 1) * thinned, gap
+    )
 
 
-def spread_over(horizon_H: Floats, trials: Cut, tables_MJQ: Floats, loadings_MJ: Floats) -> tuple[Floats, Floats]:
-    """Tables (M, H, Q) and loadings (M, H) at the steps of the horizon, straight between the knots."""
+def laws(network: Network, trials: Cut, context: Context) -> Laws:
+    """Futures (M, ...) at the knots of each trial, internal units."""
+    return network.laws(*told(trials.summary, context))
+
+
+def spread_over(horizon_H: Floats, trials: Cut, at_knots: Laws) -> tuple[Floats, Floats, Floats]:
+    """Tables (M, H, Q), loadings and freshness (M, H) at the steps of the horizon, straight between the
+    knots."""
     lag = (horizon_H[None, :] - trials.last_step[:, None]) / trials.spacing[:, None]
     position = knot_position(lag, trials.remaining[:, None]).astype(np.float32)
-    low = np.minimum(position.astype(np.int64), KNOTS - 2)
-    part = position - low
-    at = np.arange(len(low))[:, None]
-    table = tables_MJQ[at, low]
-    table += part[:, :, None] * (tables_MJQ[at, low + 1] - table)
-    loading = loadings_MJ[at, low]
-    return table, cast(Floats, loading + part * (loadings_MJ[at, low + 1] - loading))
+    hat_MJH = position[:, None, :] - np.arange(KNOTS, dtype=np.float32)[:, None]
+    np.abs(hat_MJH, out=hat_MJH)
+    np.subtract(1.0, hat_MJH, out=hat_MJH)
+    np.maximum(hat_MJH, 0.0, out=hat_MJH)
+    table_MQH = at_knots.tables.transpose(0, 2, 1) @ hat_MJH
+    loading = (at_knots.loadings[:, None, :] @ hat_MJH)[:, 0]
+    apart = np.diff(horizon_H, prepend=2 * horizon_H[0] - horizon_H[min(1, len(horizon_H) - 1)])
+    kept = np.log1p(-np.minimum(WHITENESS * at_knots.freshness, 0.9999))[:, None]
+    fresh = -np.expm1(kept * np.maximum(apart[None, :] / trials.spacing[:, None], 1e-3))
+    return table_MQH.transpose(0, 2, 1), loading, np.clip(fresh, 1e-4, 1.0)

@@ -8,7 +8,7 @@ and on nothing else, so its weights carry nobody's data. Letters: C trials of a 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -22,12 +22,12 @@ DIVERGED = -4.0  # raw level of a trial that has blown up; the scale puts it on 
 
 
 def sample_study(rng: Generator, trials: int, steps: int) -> Floats:
-    """Raw curves of one study, shape (C, T), higher is better; about 0 at the start and 1 for a good trial."""
+    """Raw curves of one study, (C, T), higher is better; about 0 at the start and 1 for a good trial."""
     t = np.arange(1.0, steps + 1.0)
     shapes = _shapes(rng, t, trials)
     start, height = _levels(rng, trials)
     curves = start + (height - start) * shapes
-    curves = curves + _noise(rng, curves, t, height)
+    curves = curves + _noise(rng, curves, t)
     curves = _bend(rng, curves)
     return _accidents(rng, curves, t)
 
@@ -39,7 +39,8 @@ def _shapes(rng: Generator, t: Floats, trials: int) -> Floats:
     counts = rng.multinomial(trials, 0.5 * shares / shares.sum() + 0.5 * own)
     rows = [family(t, float(t[-1]), int(n), rng) for (family, _), n in zip(FAMILIES, counts, strict=True) if n]
     shapes = np.concatenate(rows)[rng.permutation(trials)]
-    return cast(Floats, shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0))
+    result: Floats = shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0)
+    return result
 
 
 def _levels(rng: Generator, trials: int) -> tuple[Floats, Floats]:
@@ -56,20 +57,29 @@ def _levels(rng: Generator, trials: int) -> tuple[Floats, Floats]:
     return start, height
 
 
-def _noise(rng: Generator, curves: Floats, t: Floats, height: Floats) -> Floats:
-    """White noise, slow drift, and for some studies noise that grows with the level or fades with time."""
+def _noise(rng: Generator, curves: Floats, t: Floats) -> Floats:
+    """White noise, which may grow with the level, fade or have heavy tails; and drift, rough or smooth.
+
+    A part of the studies has next to no white noise, as large test sets and fitted surrogates have.
+    """
     trials, steps = curves.shape
-    shared = log_uniform(rng, 0.0007, 0.08, 1)
-    sigma = shared * np.exp(rng.normal(0.0, rng.uniform(0.1, 1.0), (trials, 1)))
-    white = sigma * rng.normal(size=(trials, steps))
+    quiet = rng.random() < 0.3
+    shared = log_uniform(rng, 0.0001, 0.001, 1) if quiet else log_uniform(rng, 0.0007, 0.08, 1)
+    white = (
+        shared
+        * np.exp(rng.normal(0.0, rng.uniform(0.1, 1.3), (trials, 1)))
+        * rng.normal(size=(trials, steps))
+    )
     if rng.random() < 0.25:
         white *= np.sqrt(0.15 + 3.0 * np.exp(-(t - 1.0) / (rng.uniform(0.05, 0.3) * steps)))
-    if rng.random() < 0.25:
-        white *= 0.2 + 1.5 * np.abs(curves) * rng.uniform(0.5, 3.0)
+    if rng.random() < 0.3:
+        white *= 0.2 + 1.5 * np.abs(curves) * rng.uniform(0.5, 4.0)
     if rng.random() < 0.15:
-        white *= rng.standard_t(3.0, size=(trials, steps)) * 0.6
-    drift = sigma * log_uniform(rng, 0.1, 4.0, trials) * _slow(rng, t, trials)
-    return cast(Floats, white + drift * (rng.random((trials, 1)) < 0.7))
+        white *= np.minimum(np.abs(rng.standard_t(3.0, size=(trials, steps))), 8.0) * 0.8
+    size = log_uniform(rng, 0.002, 0.06, 1) * np.exp(rng.normal(0.0, rng.uniform(0.2, 1.0), (trials, 1)))
+    drift = _smooth(rng, t, trials) if rng.random() < 0.5 else _slow(rng, t, trials)
+    result: Floats = white + size * drift * (rng.random((trials, 1)) < rng.uniform(0.3, 1.0))
+    return result
 
 
 def _slow(rng: Generator, t: Floats, trials: int) -> Floats:
@@ -80,6 +90,16 @@ def _slow(rng: Generator, t: Floats, trials: int) -> Floats:
     for j in range(1, len(t)):
         path[:, j] = keep[j] * path[:, j - 1] + np.sqrt(1.0 - keep[j] ** 2) * path[:, j]
     return path
+
+
+def _smooth(rng: Generator, t: Floats, trials: int) -> Floats:
+    """A smooth random path of about unit variance in log time: five waves of random length and phase."""
+    clock = np.log(t + 0.5 if rng.random() < 0.7 else t / 4.0 + 1.0)
+    path = np.zeros((trials, len(t)))
+    for _ in range(5):
+        path += np.sin(rng.uniform(0.2, 3.0, (trials, 1)) * clock + rng.uniform(0, 2 * np.pi, (trials, 1)))
+    result: Floats = path * np.sqrt(2.0 / 5.0)
+    return result
 
 
 def _bend(rng: Generator, curves: Floats) -> Floats:
@@ -103,4 +123,4 @@ def _accidents(rng: Generator, curves: Floats, t: Floats) -> Floats:
         curves = curves - hit * log_uniform(rng, 0.05, 1.0, trials) * rng.random((trials, steps))
     lost = rng.random((trials, 1)) < rng.beta(0.4, 8.0)
     early = rng.random((trials, 1)) ** 2 * steps
-    return cast(Floats, np.where(lost & (t >= early), DIVERGED, curves))
+    return np.where(lost & (t >= early), DIVERGED, curves)

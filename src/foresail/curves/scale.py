@@ -9,7 +9,7 @@ shifts or scales every forecast. Letters: C trials, T observed points.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,14 @@ class Scale:
         gap = np.where(np.isfinite(gap), gap, 1e30)
         below = START - SPAN * np.log(np.maximum(gap, 1.0))
         inner = np.where(gap > 1.0, below, START + SPAN * (1.0 - gap))
-        return cast(Floats, np.maximum(inner, FLOOR))
+        return np.maximum(inner, FLOOR)
 
     def outside(self, inner: Floats) -> Floats:
         """Oriented values of internal ones: the inverse, above the floor."""
-        deep = np.minimum(np.maximum(inner, FLOOR), START)
+        inner = np.maximum(inner, FLOOR)
+        deep = np.minimum(inner, START)
         gap = np.where(inner < START, np.exp((START - deep) / SPAN), 1.0 - (inner - START) / SPAN)
-        return cast(Floats, self.best - self.width * gap)
+        return self.best - self.width * gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +74,18 @@ class Ends:
 def fit_scale(ends: Ends) -> Scale:
     """The map for a study; with leading axes, for many studies at once.
 
-    Width is the distance from the median start to the best value, and at least half of the spread of the
-    latest values and half of the median range within a trial, since trials that start high or only get
-    worse have no such distance. With no two different values the magnitude of the only one serves; that
-    case alone does not follow a shift.
+    Width is the distance from the median start to the best value, and at least half of the distance from the
+    median of the latest values to their upper decile; the worse half has no say, as it may have diverged.
+    Where both vanish, the median range within a trial serves. With no two different values the magnitude
+    of the only one does; that case alone does not follow a shift.
     """
     best = _ordered(ends.high, 1.0)
     width = best - _ordered(ends.first, 0.5)
-    width = np.fmax(width, 0.5 * (_ordered(ends.last, 0.9) - _ordered(ends.last, 0.1)))
-    width = np.fmax(width, 0.5 * _ordered(ends.high - ends.low, 0.5))
+    width = np.fmax(width, 0.5 * (_ordered(ends.last, 0.9) - _ordered(ends.last, 0.5)))
+    tiny = 1e-9 * np.abs(best)
+    width = np.where(width > tiny, width, _ordered(ends.high - ends.low, 0.5))
     magnitude = np.abs(best)
-    width = np.where(width > 1e-9 * magnitude, width, magnitude)
+    width = np.where(width > tiny, width, magnitude)
     usable = np.isfinite(width) & (width > 0)
     return Scale(best=np.where(np.isfinite(best), best, 0.0), width=np.where(usable, width, 1.0))
 

@@ -7,24 +7,28 @@ finished trials, honesty). A new point touches its own trial alone. Letters: C t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.curves.earlier import Earlier
 from foresail.curves.forecasts import Forecast
 from foresail.curves.history import History, gather
 from foresail.curves.network import Network, shipped
 from foresail.curves.posterior import Cut, cut, spread_over
 from foresail.curves.scale import FLOOR, Scale, sign_of
+from foresail.curves.score import Scorecard
+from foresail.curves.trackrecord import track_record
 from foresail.curves.view import GlobalView, fit_view
 from foresail.errors import CallerError
 
 Floats = NDArray[Any]
 Rows = NDArray[np.int64]
 
+ABOVE_CEILING = 0.1  # what is left of forecasts above a ceiling of the metric that the study has run into
 REFIT_GROWTH = 0.25  # a state refits itself once it has this share of points more than at the last fit
 
 
@@ -37,6 +41,7 @@ def forecast(
     features: ArrayLike | None = None,
     draws: int = 1000,
     rng: Generator | None = None,
+    earlier: Sequence[Earlier] = (),
 ) -> Forecast:
     """Where the curves of a study will go.
 
@@ -48,6 +53,7 @@ def forecast(
         features: hyperparameters in the unit cube, (C, K).
         draws: how many joint futures `Forecast.draws` holds; nothing else depends on it.
         rng: where those come from; a fixed seed if left out.
+        earlier: studies of the same space as a prior, made by `summarise`.
 
     Raises:
         CallerError: shapes that do not fit, an empty or unsorted horizon, or an unknown mode.
@@ -56,7 +62,7 @@ def forecast(
     >>> f.mean.shape, f.prob_reach(0.5, by=3).tolist()[0]
     ((2, 6), 1.0)
     """
-    state = StudyState(mode=mode)
+    state = StudyState(mode=mode, earlier=earlier)
     state.load(gather(sign_of(mode), steps, values), features)
     return state.forecast(horizon, draws=draws, rng=rng)
 
@@ -73,12 +79,13 @@ class StudyState:
     """A study whose points arrive one by one.
 
     `update` and a forecast of a few trials cost the same whatever the size of the study. What all trials say
-    together is fitted when first needed and again after the study has grown by a quarter, so its cost is spread
-    out too; `refit` does it on demand.
+    together is fitted when first needed and again after the study has grown by a quarter, so its cost is
+    spread out too; `refit` does it on demand.
 
     Args:
         mode: "max" or "min".
         features: hyperparameters in the unit cube of trials known already, (C, K).
+        earlier: studies of the same space as a prior, made by `summarise`.
         network: the posterior; the shipped one if left out.
         layers: parts of the global view to use.
     """
@@ -88,12 +95,14 @@ class StudyState:
         mode: str,
         features: ArrayLike | None = None,
         *,
+        earlier: Sequence[Earlier] = (),
         network: Network | None = None,
         layers: Layers | None = None,
     ) -> None:
         self._sign = sign_of(mode)
         self._network = network or shipped()
         self._layers = layers or Layers()
+        self._earlier = tuple(earlier)
         self._history = History(self._sign, 0)
         self._features: Floats | None = None
         self._view: GlobalView | None = None
@@ -109,14 +118,21 @@ class StudyState:
         """Replaces all that is known by a whole study."""
         self._features = None if features is None else _matrix(features)
         if self._features is not None and len(self._features) != len(history):
-            raise CallerError(f"features of {len(self._features)} trials", allowed=f"as many as trials: {len(history)}")
+            raise CallerError(
+                f"features of {len(self._features)} trials", allowed=f"as many as trials: {len(history)}"
+            )
         self._history = history
         self._view, self._points = None, int(history.total.sum())
 
-    def update(self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None) -> None:
-        """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters (K,)."""
+    def update(
+        self, trial: int, steps: ArrayLike, values: ArrayLike, features: ArrayLike | None = None
+    ) -> None:
+        """Adds new points to a trial; `trial` may be the next new number, then with its hyperparameters
+        (K,)."""
         if trial == len(self) and (self._features is not None or (features is not None and trial == 0)):
-            row = _matrix(np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0)))
+            row = _matrix(
+                np.asarray(features, dtype=np.float64)[None] if features is not None else np.empty((1, 0))
+            )
             self._features = row if self._features is None else self._joined(row, trial)
         self._history.extend(trial, steps, values)
         self._points += np.size(values)
@@ -132,8 +148,16 @@ class StudyState:
     def refit(self, horizon: ArrayLike) -> None:
         """Fits what all trials say together, now."""
         steps = _horizon(horizon)
-        knobs = self._features if self._features is not None else np.empty((len(self), 0))
-        self._view = fit_view(self._history, knobs, self._network, float(steps[-1]), _gap(steps), self._layers.study)
+        self._view = fit_view(
+            self._history,
+            self._knobs(np.arange(len(self))),
+            self._network,
+            float(steps[-1]),
+            _gap(steps),
+            study=self._layers.study,
+            honesty=self._layers.honesty,
+            earlier=self._earlier,
+        )
         self._fitted_points = self._points
 
     def forecast(
@@ -149,9 +173,19 @@ class StudyState:
         rows = np.arange(len(self)) if trials is None else np.asarray(trials, dtype=np.int64)
         view = self._current_view(steps)
         now = cut(self._history, rows, self._history.count[rows], view.scale, view.end, view.gap)
-        tables, loadings = view.laws(self._network, now, rows, self._knobs(rows))
-        table, loading = spread_over(steps, now, tables, loadings)
-        return self._assemble(steps, rows, now, view.scale, table, loading, draws, rng)
+        laws = view.laws(self._network, now, rows, self._knobs(rows))
+        laws.tables[self._history.lost[rows]] = FLOOR
+        outside = Scale(0.0, 1.0).outside(laws.tables)
+        if view.capped:
+            outside = np.where(outside > 0, ABOVE_CEILING * outside, outside)
+        joint = spread_over(steps, now, replace(laws, tables=outside))
+        return self._assemble(steps, rows, now, view.scale, joint, draws, rng)
+
+    def track_record(self, horizon: ArrayLike) -> Scorecard:
+        """Scores of what would have been forecast for the trials that have finished by now."""
+        view = self._current_view(_horizon(horizon))
+        knobs = self._knobs(np.arange(len(self)))
+        return track_record(view, self._network, self._history, knobs)
 
     def _knobs(self, rows: Rows) -> Floats:
         return np.empty((len(rows), 0)) if self._features is None else self._features[rows]
@@ -169,16 +203,14 @@ class StudyState:
         rows: Rows,
         now: Cut,
         scale: Scale,
-        table: Floats,
-        loading: Floats,
+        joint: tuple[Floats, Floats, Floats],
         draws: int,
         rng: Generator | None,
     ) -> Forecast:
         history = self._history
+        table, loading, fresh = joint
         started = history.count[rows] > 0
         future = ~started[:, None] | (steps[None, :] > now.last_step[:, None])
-        table[history.lost[rows]] = FLOOR
-        table = Scale(0.0, 1.0).outside(table).astype(np.float32)
         origin, unit = float(scale.best), float(scale.width)
         high = history.ends.high[rows]
         best = np.where(started, (high - origin) / unit, -np.inf)
@@ -192,6 +224,7 @@ class StudyState:
             unit,
             table,
             loading,
+            fresh.astype(np.float32),
             future,
             best,
             now.last_step,
@@ -214,7 +247,7 @@ def _write_past(
         row, past = rows[i], ~future[i]
         n = history.count[row]
         known = np.interp(steps[past], history.steps[row, :n], history.values[row, :n])
-        table[i, past] = ((known - origin) / unit)[:, None]
+        table[i, past] = np.clip((known - origin) / unit, -1e37, 1e37)[:, None]
 
 
 def _horizon(horizon: ArrayLike) -> Floats:
@@ -234,5 +267,7 @@ def _gap(steps: Floats) -> float:
 def _matrix(features: ArrayLike) -> Floats:
     known = np.asarray(features, dtype=np.float64)
     if known.ndim != 2 or not np.isfinite(known).all():
-        raise CallerError(f"features of shape {known.shape}", allowed="finite numbers of shape (trials, knobs)")
+        raise CallerError(
+            f"features of shape {known.shape}", allowed="finite numbers of shape (trials, knobs)"
+        )
     return known

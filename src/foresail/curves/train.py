@@ -14,17 +14,16 @@ import argparse
 import itertools
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from foresail.curves.features import NO_LEVEL_SD, Context, Prefixes, features
+from foresail.curves.lessons import Batch, sample_batches
 from foresail.curves.network import (
     CENTRE_UNIT,
     KNOTS,
@@ -32,109 +31,18 @@ from foresail.curves.network import (
     LEAST_STEP,
     MIDDLE,
     OUTPUTS,
-    SCORES,
     STEP_UNIT,
-    knot_lags,
+    Network,
+    knot_position,
 )
-from foresail.curves.prior import DIVERGED, sample_study
-from foresail.curves.scale import Ends, Scale, fit_scale
+from foresail.curves.passage import NODE_WEIGHTS, below_given_factor
+from foresail.curves.tables import SCORES, scores_at
 
 Floats = NDArray[Any]
 
-STUDIES, TRIALS = 8, 64
 HIDDEN = 144
-RESOLUTION = 0.0025  # outcomes are known to this, so that flat curves do not earn an infinite density
+RESOLUTION = 0.0008  # outcomes are known to this, so that flat curves do not earn an infinite density
 PEAK_RATE = 2e-3
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One training batch: standardised later. `future_BJ` is relative to `level_B`."""
-
-    features_BF: Floats
-    future_BJ: Floats
-    keep_B: NDArray[np.bool_]
-
-
-def sample_batch(rng: Generator) -> Batch:
-    """Trials of a few studies, each cut at a random step; what is finished is context and not a question."""
-    steps = int(np.exp(rng.uniform(np.log(6), np.log(120))))
-    raw = np.stack([sample_study(rng, TRIALS, steps) for _ in range(STUDIES)])
-    group = int(rng.choice([1, 2, 4, 8, 16, 32, 64], p=[0.13, 0.05, 0.07, 0.10, 0.15, 0.22, 0.28]))
-    raw = raw.reshape(-1, group, steps)
-    finished = rng.random(raw.shape[:2]) < np.where(
-        rng.random((len(raw), 1)) < 0.35, 0.0, rng.uniform(0, 0.6, (len(raw), 1))
-    )
-    count = _cuts(rng, raw.shape[:2], steps, finished)
-    inner = _scale(rng, raw, count).inside(np.where(raw == DIVERGED, np.nan, raw))
-    context = _context(rng, inner, count, finished)
-    flat_values, flat_count = inner.reshape(-1, steps), count.reshape(-1)
-    seen = np.where(np.arange(steps) < flat_count[:, None], flat_values, 0.0)
-    grid = np.broadcast_to(np.arange(1.0, steps + 1), seen.shape)
-    prefixes = Prefixes(grid, seen, flat_count, np.full(len(seen), float(steps)))
-    x, level = features(prefixes, context)
-    lags = np.rint(knot_lags((steps - flat_count).astype(float))).astype(np.int64)
-    at = np.minimum(flat_count[:, None] + lags, steps) - 1
-    future = np.take_along_axis(flat_values, at, axis=1) - level[:, None]
-    return Batch(x, future.astype(np.float32), ~finished.reshape(-1))
-
-
-def _cuts(rng: Generator, shape: tuple[int, ...], steps: int, finished: NDArray[np.bool_]) -> NDArray[np.int64]:
-    share = np.exp(rng.uniform(np.log(0.02), np.log(0.99), shape))
-    count = np.clip(np.rint(steps * share), 1, steps - 1).astype(np.int64)
-    count[rng.random(shape) < 0.06] = 0
-    return cast(NDArray[np.int64], np.where(finished, steps, count))
-
-
-def _scale(rng: Generator, raw: Floats, count: NDArray[np.int64]) -> Scale:
-    """The scale as the product would fit it on what has been seen; shape (G, 1, 1) in both fields."""
-    known = (np.arange(raw.shape[2]) < count[:, :, None]) & (raw != DIVERGED)
-    any_known = known.any(axis=2)
-    first = np.where(known[:, :, 0], raw[:, :, 0], np.nan)
-    last_at = np.where(any_known, raw.shape[2] - 1 - known[:, :, ::-1].argmax(axis=2), 0)
-    last = np.where(any_known, np.take_along_axis(raw, last_at[:, :, None], axis=2)[:, :, 0], np.nan)
-    high = np.where(any_known, np.where(known, raw, -np.inf).max(axis=2), np.nan)
-    low = np.where(any_known, np.where(known, raw, np.inf).min(axis=2), np.nan)
-    scale = fit_scale(Ends(first, last, high, low))
-    single = np.nanmax(np.where(any_known, high, -9.0), axis=1) - np.nanmin(np.where(any_known, low, 9.0), axis=1) <= 0
-    guess = np.exp(rng.uniform(np.log(0.1), np.log(1.5), len(raw)))
-    width = np.where(single, guess, np.maximum(scale.width, 1e-6))
-    return Scale(np.asarray(scale.best)[:, None, None], width[:, None, None])
-
-
-def _context(rng: Generator, inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]) -> Context:
-    final = inner[:, :, -1]
-    sd = np.exp(rng.uniform(np.log(0.02), np.log(0.5), final.shape))
-    level = final + sd * rng.normal(size=final.shape)
-    wrong = rng.random(final.shape) < 0.08
-    level = np.where(wrong, np.take_along_axis(final, rng.integers(0, final.shape[1], final.shape), axis=1), level)
-    absent = rng.random(final.shape) < 0.4
-    gain, gain_sd, weight = peer_gains(inner, count, finished)
-    peers = np.broadcast_to((count > 0).sum(axis=1, keepdims=True), final.shape)
-    return Context(
-        level=np.where(absent, 0.0, level).reshape(-1),
-        level_sd=np.where(absent, NO_LEVEL_SD, sd).reshape(-1),
-        gain=gain.reshape(-1),
-        gain_sd=gain_sd.reshape(-1),
-        gain_weight=weight.reshape(-1),
-        peers=np.maximum(peers, 1).reshape(-1).astype(float),
-    )
-
-
-def peer_gains(inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """Mean and sd of what finished peers gained from each trial's step to the end, and its weight."""
-    done = finished[:, :, None]
-    gains = np.where(done, inner[:, :, -1:] - inner, 0.0)
-    number = np.maximum(finished.sum(axis=1), 1)[:, None]
-    mean = gains.sum(axis=1) / number
-    square = np.where(done, (gains - mean[:, None, :]) ** 2, 0.0).sum(axis=1) / number
-    at = np.clip(count - 1, 0, inner.shape[2] - 1)
-    weight = finished.sum(axis=1, keepdims=True) / (finished.sum(axis=1, keepdims=True) + 3.0)
-    return (
-        np.take_along_axis(mean, at, 1),
-        np.sqrt(np.take_along_axis(square, at, 1)),
-        np.broadcast_to(weight, at.shape),
-    )
 
 
 class Learner(nn.Module):
@@ -143,18 +51,22 @@ class Learner(nn.Module):
     def __init__(self, mean: Floats, spread: Floats) -> None:
         super().__init__()
         sizes = [len(mean), HIDDEN, HIDDEN, HIDDEN, OUTPUTS]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+        self.layers = [nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
+        self.registered = nn.ModuleList(self.layers)
         self.mean, self.spread = torch.from_numpy(mean), torch.from_numpy(spread)
         self.gaps = torch.from_numpy(np.diff(SCORES))
         with torch.no_grad():
-            self.layers[-1].weight *= 0.3
+            self.layers[-1].weight.mul_(0.3)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Centres (B, J), increments (B, J, Q - 1) and loadings (B, J)."""
+    def hidden(self, x: Tensor) -> Tensor:
         hidden = (x - self.mean) / self.spread
         for layer in self.layers[:-1]:
             hidden = nn.functional.silu(layer(hidden))
-        raw = self.layers[-1](hidden).view(len(x), KNOTS, len(SCORES) + 1)
+        return hidden
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Centres (B, J), increments (B, J, Q - 1) and loadings (B, J)."""
+        raw = self.layers[-1](self.hidden(x))[:, :-1].view(len(x), KNOTS, len(SCORES) + 1)
         increments = (LEAST_STEP + STEP_UNIT * nn.functional.softplus(raw[:, :, 2:] - 3.0)) * self.gaps
         return CENTRE_UNIT * raw[:, :, 1], increments, LARGEST_LOADING * torch.sigmoid(raw[:, :, 0])
 
@@ -166,9 +78,12 @@ class Learner(nn.Module):
         offset = (value - centre)[:, :, None] - lower
         part = (offset / increments).clamp(0.0, 1.0)
         z = SCORES[0].item() + (part * self.gaps).sum(2)
-        beyond = (offset[:, :, -1] - increments[:, :, -1]).clamp(min=0) * (self.gaps[-1] / increments[:, :, -1])
+        beyond = (offset[:, :, -1] - increments[:, :, -1]).clamp(min=0) * (
+            self.gaps[-1] / increments[:, :, -1]
+        )
         short = (-offset[:, :, 0]).clamp(min=0) * (self.gaps[0] / increments[:, :, 0])
-        return cast(Tensor, (z + beyond - short).clamp(-7.5, 7.5))
+        scores: Tensor = (z + beyond - short).clamp(-7.5, 7.5)
+        return scores
 
 
 def loss_of(learner: Learner, x: Tensor, future: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,7 +105,8 @@ def _log_interval(low: Tensor, high: Tensor) -> Tensor:
     flip = (low + high) > 0
     a, b = torch.where(flip, -low, high), torch.where(flip, -high, low)
     top, under = torch.special.log_ndtr(a), torch.special.log_ndtr(b)
-    return top + torch.log1p(-torch.exp((under - top).clamp(max=-1e-6)))
+    result: Tensor = top + torch.log1p(-torch.exp((under - top).clamp(max=-1e-6)))
+    return result
 
 
 def train(steps: int, seed: int) -> dict[str, Floats]:
@@ -198,15 +114,21 @@ def train(steps: int, seed: int) -> dict[str, Floats]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    sample = np.concatenate([sample_batch(rng).features_BF for _ in range(40)])
+    batches = sample_batches(rng)
+    sample = np.concatenate([next(batches).features_BF for _ in range(60)])
     learner = Learner(sample.mean(axis=0), sample.std(axis=0) + 0.02)
+    _teach_laws(learner, batches, steps)
+    _teach_freshness(learner, sample_batches(rng, longest=60), max(steps // 10, 1))
+    return _arrays(learner)
+
+
+def _teach_laws(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
+    """Tables and loadings, by maximum likelihood."""
     optimizer = torch.optim.AdamW(learner.parameters(), lr=PEAK_RATE, weight_decay=1e-4)
     seen, start = [], time.process_time()
     for step in range(steps):
-        rate = PEAK_RATE * min(1.0, (step + 1) / 300) * 0.5 * (1 + math.cos(math.pi * step / steps)) + 1e-6
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        batch = sample_batch(rng)
+        _set_rate(optimizer, PEAK_RATE * min(1.0, (step + 1) / 300), step / steps)
+        batch = next(batches)
         tensors = (torch.from_numpy(a) for a in (batch.features_BF, batch.future_BJ, batch.keep_B))
         marginal, copula = loss_of(learner, *tensors)
         optimizer.zero_grad()
@@ -215,12 +137,90 @@ def train(steps: int, seed: int) -> dict[str, Floats]:
         optimizer.step()
         seen.append((marginal.item(), copula.item()))
         if (step + 1) % 1000 == 0:
-            means = np.mean(seen[-1000:], axis=0)
+            log_score, copula_gain = -np.mean(seen[-1000:], axis=0)
+            spent = time.process_time() - start
             print(
-                f"step {step + 1}: log score {-means[0]:.4f}, copula {-means[1]:.4f}, {time.process_time() - start:.0f} CPU s",
+                f"step {step + 1}: log score {log_score:.4f}, copula {copula_gain:.4f}, {spent:.0f} CPU s",
                 flush=True,
             )
-    return _arrays(learner)
+
+
+def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
+    """The one number that says how white the path is, by whether targets are passed; all else stands
+    still."""
+    weight, bias = learner.layers[-1].weight, learner.layers[-1].bias
+    head = nn.Linear(HIDDEN, 1)
+    with torch.no_grad():
+        head.weight.copy_(weight[-1:] * 0.1)
+        head.bias.fill_(-1.5)
+    optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2)
+    rng = np.random.default_rng(1)
+    seen = []
+    for step in range(steps):
+        _set_rate(optimizer, 1e-2, step / steps)
+        batch = next(batches)
+        with torch.no_grad():
+            hidden = learner.hidden(torch.from_numpy(batch.features_BF))
+            below, ahead, event = _passages(learner, batch, rng)
+        fresh = torch.sigmoid(head(hidden))[:, :, None]
+        keep = torch.from_numpy(batch.keep_B)
+        stay = torch.log((1.0 - fresh * (1.0 - below) * ahead).clamp(min=1e-6))
+        lowest = torch.log(torch.where(ahead > 0, below, torch.ones_like(below)).amin(1).clamp(min=1e-9))
+        stayed = torch.exp(stay.sum(1) + (1.0 - fresh[:, 0]) * lowest) @ torch.from_numpy(NODE_WEIGHTS)
+        loss = nn.functional.binary_cross_entropy((1.0 - stayed).clamp(1e-5, 1 - 1e-5)[keep], event[keep])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        seen.append((loss.item(), fresh.mean().item()))
+        if (step + 1) % 500 == 0:
+            print(
+                f"freshness step {step + 1}: cross entropy, mean {np.mean(seen[-500:], axis=0)}", flush=True
+            )
+    with torch.no_grad():
+        weight[-1:] = head.weight
+        bias[-1:] = head.bias
+
+
+def _passages(learner: Learner, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """One target a trial: below it given the factor (B, T, G), steps ahead (B, T, 1), and whether it was
+    passed (B,)."""
+    laws = _network(learner).laws(batch.features_BF, batch.level_B)
+    steps = batch.values_BT.shape[1]
+    remaining = (steps - batch.count_B).astype(float)
+    ahead = np.arange(steps) >= batch.count_B[:, None]
+    position = knot_position(np.arange(1, steps + 1) - batch.count_B[:, None], remaining[:, None])
+    low = np.minimum(position.astype(np.int64), KNOTS - 2)
+    part, rows = position - low, np.arange(len(low))[:, None]
+    table = laws.tables[rows, low] + part[:, :, None] * (laws.tables[rows, low + 1] - laws.tables[rows, low])
+    loading = laws.loadings[rows, low] + part * (laws.loadings[rows, low + 1] - laws.loadings[rows, low])
+    target = np.interp(rng.uniform(-0.5, 3.0, len(low)), SCORES, np.arange(len(SCORES)))
+    k = np.minimum(target.astype(np.int64), len(SCORES) - 2)
+    end = laws.tables[:, -1]
+    level = end[rows[:, 0], k] + (target - k) * (end[rows[:, 0], k + 1] - end[rows[:, 0], k])
+    event = np.where(ahead, batch.values_BT, -np.inf).max(axis=1) >= level
+    z = scores_at(table.astype(np.float32), level[:, None].astype(np.float32))
+    below = below_given_factor(z, loading.astype(np.float32))
+    return (
+        torch.from_numpy(below),
+        torch.from_numpy(ahead[:, :, None].astype(np.float32)),
+        torch.from_numpy(event.astype(np.float32)),
+    )
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, peak: float, done: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = peak * 0.5 * (1 + math.cos(math.pi * done)) + 1e-6
+
+
+def _network(learner: Learner) -> Network:
+    arrays = _arrays(learner)
+    layers = range(len(learner.layers))
+    return Network(
+        tuple(arrays[f"weight{i}"] for i in layers),
+        tuple(arrays[f"bias{i}"] for i in layers),
+        arrays["mean"],
+        arrays["spread"],
+    )
 
 
 def _arrays(learner: Learner) -> dict[str, Floats]:
@@ -233,11 +233,12 @@ def _arrays(learner: Learner) -> dict[str, Floats]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=16000)
+    parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=20240)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.npz"))
     arguments = parser.parse_args()
-    np.savez_compressed(arguments.out, allow_pickle=False, **train(arguments.steps, arguments.seed))
+    arrays: dict[str, Any] = train(arguments.steps, arguments.seed)
+    np.savez_compressed(arguments.out, **arrays)
 
 
 if __name__ == "__main__":

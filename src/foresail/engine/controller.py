@@ -26,6 +26,8 @@ from foresail.search.proposals import Proposals
 
 MAX_ROUNDS = 8
 """A plan that asks for new configurations is made again when they are there; more rounds than this are a bug."""
+_ALWAYS = (ev.Ticked, ev.AttemptEnded)
+"""Facts after which the engine decides without being asked by the policy."""
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ class Controller:
         due, self._due = self._due, False
         if self.view.ending is not None or not self.view.cores:
             return False
-        return due or isinstance(fact, ev.Ticked | ev.AttemptEnded)
+        return due or isinstance(fact, _ALWAYS)
 
     def _decide(self, step: Step) -> None:
         plan = self._plan(step)

@@ -42,7 +42,9 @@ def after_attempt(view: View, fact: ev.AttemptEnded) -> Iterator[Move]:
     elif trial.failures > view.spec.retries or (trial.failures and not trial.values):
         yield from end_trial(view, trial, Status.FAILED, fact.detail)
     elif trial.fruitless >= FRUITLESS:
-        detail = f"{trial.fruitless} attempts in a row were over without a new step; the last: {fact.detail or fact.outcome}"
+        detail = (
+            f"{trial.fruitless} attempts in a row were over without a new step; the last: {fact.detail or fact.outcome}"
+        )
         yield from end_trial(view, trial, Status.FAILED, detail)
 
 

@@ -60,7 +60,7 @@ class Nursery:
         if self._channel is not None:
             return
         if not hasattr(os, "fork"):
-            raise HostError("this platform cannot fork", allowed="Linux, macOS", do="use the inline executor")
+            raise HostError("this platform cannot fork", allowed="Linux, macOS, WSL")
         reference = self._reference()
         ours, theirs = socket.socketpair()
         try:

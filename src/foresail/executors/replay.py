@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -41,50 +41,68 @@ class Hardships:
     Args:
         start_s: Seconds from Launch to the beginning of the first step: one number, or measured ones to draw from.
         restart_s: Seconds more where an attempt continues a trial; likewise.
+        leave_s: Seconds from the last thing that an attempt does until its cores are free; likewise.
+        kill_s: The same from a kill.
+        prompt: Whether an attempt that has just reported can leave at once; else it does one more step, as a training
+            loop does that hears of the wish only after it went on.
         straggler_frac: Share of attempts that are slow.
         straggler_factor: How many times longer their steps take.
         failures_per_hour: Rate at which a running attempt fails; it loses what it did since its last checkpoint.
         checkpoint_steps: Points between two checkpoints of a running attempt; 0: only when it is asked to leave.
+        fates: What has happened to attempts, where that is known; the others are drawn.
         speedup: How many times faster a trial is on so many cores; None: cores change nothing.
         seed: Of the draws.
     """
 
     start_s: float | Sequence[float] = 0.0
     restart_s: float | Sequence[float] = 0.0
+    leave_s: float | Sequence[float] = 0.0
+    kill_s: float | Sequence[float] = 0.0
+    prompt: bool = True
     straggler_frac: float = 0.0
     straggler_factor: float = 2.0
     failures_per_hour: float = 0.0
     checkpoint_steps: int = 0
+    fates: Mapping[AttemptId, Fate] = field(default_factory=dict)
     speedup: Callable[[int], float] | None = None
     seed: int = 0
 
+    @property
+    def _is_plain(self) -> bool:
+        delays = (self.start_s, self.restart_s, self.leave_s, self.kill_s)
+        return all(isinstance(delay, int | float) for delay in delays) and not (
+            self.straggler_frac or self.failures_per_hour
+        )
+
     def draw(self, launch: Launch) -> Fate:
         """What will happen to an attempt."""
+        if launch.attempt in self.fates:
+            return self.fates[launch.attempt]
         faster = self.speedup(len(launch.cores)) if self.speedup is not None else 1.0
-        if not (self.straggler_frac or self.failures_per_hour) and isinstance(self.start_s, int | float):
-            delay_s = self.start_s + (_one_of(self.restart_s, None) if launch.number > 1 else 0.0)
-            return Fate(delay_s, 1.0 / faster, math.inf)
+        if self._is_plain:
+            delay_s = self.start_s + (self.restart_s if launch.number > 1 else 0.0)  # type: ignore[operator]
+            return Fate(delay_s, 1.0 / faster, math.inf, self.leave_s, self.kill_s)  # type: ignore[arg-type]
         rng = Random(f"{self.seed}/{launch.attempt}")
-        delay_s = _one_of(self.start_s, rng)
-        restart_s = _one_of(self.restart_s, rng)
+        delays = (self.start_s, self.restart_s, self.leave_s, self.kill_s)
+        delay_s, restart_s, leave_s, kill_s = (_one_of(seconds, rng) for seconds in delays)
         slow = self.straggler_factor if rng.random() < self.straggler_frac else 1.0
         fails_s = rng.expovariate(self.failures_per_hour / 3600.0) if self.failures_per_hour else math.inf
-        return Fate(delay_s + (restart_s if launch.number > 1 else 0.0), slow / faster, fails_s)
+        return Fate(delay_s + (restart_s if launch.number > 1 else 0.0), slow / faster, fails_s, leave_s, kill_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Of one attempt: its delay, how its seconds stretch, and after how many seconds it fails."""
+    """Of one attempt: its delay, how its seconds stretch, when it fails, and how long it takes to be gone."""
 
     delay_s: float
     stretch: float
     fails_s: float
+    leave_s: float
+    kill_s: float
 
 
-def _one_of(seconds: float | Sequence[float], rng: Random | None) -> float:
-    if isinstance(seconds, int | float):
-        return float(seconds)
-    return float((rng or Random(0)).choice(seconds))
+def _one_of(seconds: float | Sequence[float], rng: Random) -> float:
+    return float(seconds) if isinstance(seconds, int | float) else float(rng.choice(seconds))
 
 
 class VirtualClock:
@@ -99,7 +117,11 @@ class VirtualClock:
 
 @dataclass(slots=True)
 class Playing:
-    """One attempt under way. `at`: index of the next point; `begins_s`: when its recording would have begun."""
+    """One attempt under way.
+
+    `at`: index of the next point; `begins_s`: when its recording would have begun; `order`: number of its valid place
+    in the queue; `outcome`: of one that has stopped and is not gone yet.
+    """
 
     launch: Launch
     recording: Recording
@@ -107,7 +129,11 @@ class Playing:
     begins_s: float
     stretch: float
     fails_s: float
+    leave_s: float
+    kill_s: float
     kept_step: int
+    order: int = 0
+    outcome: Outcome | None = None
     leaving: bool = False
     reported_s: float = -1.0
 
@@ -174,10 +200,11 @@ class ReplayExecutor:
             return answers
         change_s = self.changes[self._changed][0] if self._changed < len(self.changes) else math.inf
         while self._queue and self._queue[0][0] <= min(until_s, change_s):
-            at_s, _, attempt = heapq.heappop(self._queue)
-            if attempt in self._playing:
+            at_s, order, attempt = heapq.heappop(self._queue)
+            playing = self._playing.get(attempt)
+            if playing is not None and playing.order == order:
                 self.clock.s = max(self.clock.s, at_s)
-                return self._play(self._playing[attempt])
+                return self._play(playing)
         if change_s <= until_s:
             self.clock.s = max(self.clock.s, change_s)
             return self._change()
@@ -205,8 +232,9 @@ class ReplayExecutor:
         fate = self.hardships.draw(launch)
         begins_s = self.clock.s + fate.delay_s - done_s * fate.stretch
         self.waited_s += fate.delay_s
+        fails_s = self.clock.s + fate.fails_s
         playing = Playing(
-            launch, recording, at, begins_s, fate.stretch, self.clock.s + fate.fails_s, launch.resume_step
+            launch, recording, at, begins_s, fate.stretch, fails_s, fate.leave_s, fate.kill_s, launch.resume_step
         )
         self._playing[launch.attempt] = playing
         self._answers.append(ev.AttemptStarted(at_s=self.clock.s, attempt=launch.attempt))
@@ -217,12 +245,18 @@ class ReplayExecutor:
 
     def _schedule(self, playing: Playing) -> None:
         at_s = playing.due_s() if playing.at < len(playing.recording.steps) else self.clock.s
-        at_s = max(min(at_s, playing.fails_s), self.clock.s)  # sums of seconds round; time does not fall
-        self._order += 1
+        self._queue_up(
+            playing, max(min(at_s, playing.fails_s), self.clock.s)
+        )  # sums of seconds round, time does not fall
+
+    def _queue_up(self, playing: Playing, at_s: float) -> None:
+        self._order = playing.order = self._order + 1
         heapq.heappush(self._queue, (at_s, self._order, playing.launch.attempt))
 
     def _play(self, playing: Playing) -> Sequence[ev.Fact]:
         recording, at = playing.recording, playing.at
+        if playing.outcome is not None:
+            return self._gone(playing, playing.outcome)
         if at >= len(recording.steps):
             return self._finish(playing, Outcome.COMPLETED)
         if playing.fails_s < playing.due_s():
@@ -253,25 +287,33 @@ class ReplayExecutor:
     def _ask(self, attempt: AttemptId) -> None:
         """Leave at the step boundary: now if the attempt has just reported, else after its next point."""
         playing = self._playing.get(attempt)
-        if playing is None:
+        if playing is None or playing.outcome is not None:
             return
-        if playing.reported_s == self.clock.s:
+        if playing.reported_s == self.clock.s and (self.hardships.prompt or playing.at >= len(playing.recording.steps)):
             self._end(attempt, Outcome.YIELDED)
         else:
             playing.leaving = True
 
     def _end(self, attempt: AttemptId, outcome: Outcome) -> None:
-        if attempt in self._playing:
+        if attempt in self._playing and self._playing[attempt].outcome is None:
             self._answers.extend(self._finish(self._playing[attempt], outcome))
 
     def _finish(self, playing: Playing, outcome: Outcome) -> list[ev.Fact]:
-        attempt = playing.launch.attempt
-        del self._playing[attempt]
+        """It has stopped; its cores are free when it is gone."""
         facts: list[ev.Fact] = []
         if outcome is Outcome.YIELDED and playing.at and playing.recording.steps[playing.at - 1] > playing.kept_step:
             facts.append(self._save(playing))
-        facts.append(ev.AttemptEnded(at_s=self.clock.s, attempt=attempt, outcome=outcome))
+        gone_s = playing.kill_s if outcome is Outcome.KILLED else playing.leave_s
+        if gone_s <= 0.0 or outcome is Outcome.LOST:
+            return [*facts, *self._gone(playing, outcome)]
+        playing.outcome = outcome
+        self._queue_up(playing, self.clock.s + gone_s)
         return facts
+
+    def _gone(self, playing: Playing, outcome: Outcome) -> list[ev.Fact]:
+        attempt = playing.launch.attempt
+        del self._playing[attempt]
+        return [ev.AttemptEnded(at_s=self.clock.s, attempt=attempt, outcome=outcome)]
 
     def _change(self) -> Sequence[ev.Fact]:
         """Cores have come or gone."""

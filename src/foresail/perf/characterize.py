@@ -1,8 +1,8 @@
 """Features of a PyTorch model and a batch, without a GPU and without computing anything.
 
 The model's forward pass runs once on the meta device, where tensors have shapes and no data. FLOPs come from
-`torch.utils.flop_counter`; operations, bytes moved and bytes kept for the backward pass are counted on the way.
-Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from steps.
+`torch.utils.flop_counter`; operations, bytes moved and bytes kept for the backward pass are counted on the
+way. Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from steps.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ def characterize(
 
     Raises:
         MissingExtraError: PyTorch is not installed.
-        CallerError: there is no tensor among the inputs, or the forward pass needs data (a branch on a value).
+        CallerError: there is no tensor among the inputs, or the forward pass needs data (a branch on a
+        value).
     """
     torch = _torch()
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     if not tensors:
-        raise CallerError("characterize: no tensor among the inputs", do="give one batch as a tuple of tensors")
+        raise CallerError(
+            "characterize: no tensor among the inputs", do="give one batch as a tuple of tensors"
+        )
     samples = batch or int(tensors[0].shape[0])
     counts = _traced(torch, model, inputs, loss)
     blocks, hidden = _stack(torch, model)
@@ -58,7 +61,9 @@ def characterize(
         layers=blocks,
         hidden=hidden,
         heads=_heads(model),
-        seq_len=int(tensors[0].shape[1]) if tensors[0].dim() == 2 and not tensors[0].is_floating_point() else None,
+        seq_len=int(tensors[0].shape[1])
+        if tensors[0].dim() == 2 and not tensors[0].is_floating_point()
+        else None,
         activation_bytes=counts.kept_bytes / samples / 2,
         boundary_bytes=counts.kept_bytes / samples / 2 / max(blocks or 1, 1) / 17.0,
         largest_layer_params=float(max(layers, default=0)),
@@ -94,11 +99,13 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
     shadow = copy.deepcopy(model).to("meta")
     own = {t.untyped_storage()._cdata for t in (*shadow.parameters(), *shadow.buffers())}
 
-    class Counter(TorchDispatchMode):  # type: ignore[misc]
+    class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             out = func(*args, **(kwargs or {}))
             read = [a for a in args if isinstance(a, torch.Tensor)]
-            made = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
+            made = [
+                t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)
+            ]
             shared = {t.untyped_storage()._cdata for t in read}
             if made and not all(t.untyped_storage()._cdata in shared for t in made):  # a view moves nothing
                 counts.operations += 1
@@ -111,10 +118,11 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
             kept[storage._cdata] = storage  # held, so that its identity is not given to another
         return tensor
 
+    counter = Counter()  # type: ignore[no-untyped-call]
     flops = FlopCounterMode(display=False)
     on_meta = tuple(x.to("meta") if isinstance(x, torch.Tensor) else x for x in inputs)
     try:
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t), flops, Counter():
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t), flops, counter:
             out = shadow(*on_meta)
             if loss is not None:
                 loss(out)
@@ -133,12 +141,15 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
 
 
 def _stack(torch: Any, model: Any) -> tuple[int | None, int | None]:
-    """The longest list of equal blocks, and the width of a block: the last dimension of its largest weight's."""
+    """The longest list of equal blocks, and the width of a block: the last dimension of its largest
+    weight's."""
     best: list[Any] = []
     for module in model.modules():
         if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
             children = list(module.children())
-            alike = [c for c in children if type(c) is type(children[0]) and any(True for _ in c.parameters())]
+            alike = [
+                c for c in children if type(c) is type(children[0]) and any(True for _ in c.parameters())
+            ]
             if len(alike) > len(best) and len(alike) == len(children):
                 best = alike
     if len(best) < 2:

@@ -1,8 +1,8 @@
 """Find a near-best system configuration with a handful of measured steps, most of which count as training.
 
-Enumerate what is feasible, predict all, run the one that is predicted to be best, learn from it, look again; stop
-when a further probe is expected to save less than it costs. Only configurations with the same global batch and
-precision compete, so the learning curve stays the same curve.
+Enumerate what is feasible, predict all, run the one that is predicted to be best, learn from it, look
+again; stop when a further probe is expected to save less than it costs. Only configurations with the same
+global batch and precision compete, so the learning curve stays the same curve.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from foresail.perf.law import Law
 from foresail.perf.rows import Floats, Ints, Rows
 from foresail.perf.words import Job, Precision, Recompute, Sharding, SystemConfiguration
 
+_PROMISING = 0.1
+"""Of the largest expected gain, below which a configuration is not probed for being fast alone."""
+
 
 class Probe(NamedTuple):
     """Which configuration to run next, and the numbers behind it.
 
-    `index` is None when no probe is worth its cost. `gain_s` is what the probe is expected to save over the
+    `run` is None when no probe is worth its cost. `gain_s` is what the probe is expected to save over the
     remaining steps, `cost_s` what it costs.
     """
 
-    index: int | None
+    run: int | None
     gain_s: float
     cost_s: float
 
@@ -41,7 +44,8 @@ def next_probe(
 ) -> Probe:
     """The unmeasured configuration to run next, given step times predicted for all N of them.
 
-    Greedy: the one predicted to be fastest. It is worth a probe while the expected improvement on the best
+    Greedy: the one predicted to be fastest, passing over those that are known too well to gain much (twins of
+    measured ones). It is worth a probe while the expected improvement on the best
     measured step (of a log-normal prediction), over the remaining steps, exceeds the cost of moving there.
 
     Raises:
@@ -57,8 +61,12 @@ def next_probe(
     if not measured:
         return Probe(fastest, float("inf"), cost_s)
     best = min(measured.values())
+    if not np.isfinite(best):  # all that ran so far did not fit
+        return Probe(fastest, float("inf"), cost_s)
     gains = _expected_gain(prediction.log_median[rest], prediction.log_sd[rest], best)
     gain = float(gains.max()) * remaining_steps if gains.max() > 0 else 0.0
+    promising = rest[gains >= _PROMISING * gains.max()]
+    fastest = int(promising[np.argmin(prediction.log_median[promising])])
     return Probe(fastest if gain > cost_s else None, gain, cost_s)
 
 
@@ -72,21 +80,31 @@ def _expected_gain(log_median: Floats, log_sd: Floats, best_s: float) -> Floats:
     return np.maximum(gain, 0.0)
 
 
-def most_telling(law: Law, model: Fit | None, rows: Rows, count: int, *, noise_sd: float = 0.03) -> Ints:
+def most_telling(
+    law: Law,
+    model: Fit | None,
+    rows: Rows,
+    count: int,
+    *,
+    without: Sequence[int] = (),
+    noise_sd: float = 0.03,
+) -> Ints:
     """`count` of N runs whose measurement would tell most about all of them, one after the other.
 
-    Each is the one that lowers the summed variance most (greedy A-optimal design, as Ernest's, NSDI 2016).
+    Each is the one that lowers the summed variance most (greedy A-optimal design, as Ernest's, NSDI 2016);
+    those in `without` are not chosen.
 
     Raises:
         CallerError: more are asked for than there are.
     """
-    if not 0 <= count <= len(rows):
-        raise CallerError(f"{count} of {len(rows)} configurations", allowed=f"0 to {len(rows)}")
+    left_over = len(rows) - len(set(without))
+    if not 0 <= count <= left_over:
+        raise CallerError(f"{count} of {left_over} configurations", allowed=f"0 to {left_over}")
     left = joint_covariance(law, model, rows).copy()
     chosen: list[int] = []
     for _ in range(count):
         gain = (left**2).sum(0) / (np.diag(left) + noise_sd**2)
-        gain[chosen] = -1.0
+        gain[[*chosen, *without]] = -1.0
         best = int(np.argmax(gain))
         chosen.append(best)
         left -= np.outer(left[:, best], left[:, best]) / (left[best, best] + noise_sd**2)
@@ -114,7 +132,7 @@ def feasible(
     """
     if global_batch < 1:
         raise CallerError(f"a global batch of {global_batch}", allowed="1 or more")
-    found = []
+    found: list[SystemConfiguration] = []
     for tp, pp, dp in _degrees(job, cluster, all_devices=all_devices):
         if global_batch % dp:
             continue

@@ -2,12 +2,13 @@
 
 Every run has log-parameters of its own, which are jointly normal over runs (`residual.py`): what all share,
 what a device adds, what a job adds, and residuals. `fit` finds the most probable ones given the logarithms of
-the measurements, by Gauss-Newton steps in the space of runs: take the law as linear, solve the normal equations
-of N runs, move. At the end that linear model is Laplace's approximation, which `predict` conditions on. Noise is
-Student-t: a run that the others contradict loses weight. What the data cannot identify stays at the prior.
+the measurements, by Gauss-Newton steps in the space of runs: take the law as linear, solve the normal
+equations of N runs, move. At the end that linear model is Laplace's approximation, which `predict`
+conditions on. Noise is Student-t: a run that the others contradict loses weight. What the data cannot
+identify stays at the prior.
 
-A measurement may be censored: the value was at least that (a device ran out of memory). Then the value that is
-expected above the bound stands in for it (expectation maximisation, Tobin 1958).
+A measurement may be censored: the value was at least that (a device ran out of memory). Then the value that
+is expected above the bound stands in for it (expectation maximisation, Tobin 1958).
 
 A history (`prior=`) is the fit of other jobs. It stays linear where it was fitted, so that a new job's few
 measurements cost little. Shapes: N runs, P parameters.
@@ -29,7 +30,7 @@ NOISE_SD = 0.015
 """Floor of the relative error of a measurement (median of a few steps)."""
 _DEGREES = 4.0
 """Of freedom of the Student-t noise: a deviation of 4 sd counts as one of 2."""
-_ROUNDS, _CLOSE = 30, 2e-3
+_ROUNDS, _FULL_STEPS, _CLOSE = 30, 6, 2e-3
 _REACH = 1.5
 """The farthest that a log-parameter moves in one step: the law is nearly linear within it."""
 _AMPLITUDES = (0.5, 0.7, 1.0, 1.4, 2.0)
@@ -114,8 +115,8 @@ def fit(
 ) -> Fit:
     """Learn from N measurements, on top of what other jobs taught.
 
-    `noise_sd` is the relative error of one (default: the history's, which learned it); `at_least` marks those of
-    which only a lower bound is known.
+    `noise_sd` is the relative error of one (default: the history's, which learned it); `at_least` marks
+    those of which only a lower bound is known.
 
     Raises:
         CallerError: see `checked`.
@@ -208,12 +209,14 @@ class _Problem:
             measured = np.where(self.censored, _above(values, self.log_value), self.log_value)
             surprise = measured - values + ((theta - self.law.medians) * slopes).sum(1)
             model, left_out = self._conditioned(slopes, surprise, noise)
-            noise = self.noise * np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
+            doubt = np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))
+            noise = self.noise * np.where(self.censored, 1.0, doubt)
             step = self._moved(model) + self.law.medians - theta
             far = float(np.abs(step).max())
             if far < _CLOSE:
                 break
-            theta = theta + step * min(1.0, _REACH / far) * (1.0 if turn < _ROUNDS // 2 else 0.5)
+            damped = min(1.0, _FULL_STEPS / (turn + 1))  # a knee between two regimes makes full steps swing
+            theta = theta + step * min(damped, _REACH / far)
         return model
 
     def _moved(self, model: Fit) -> Floats:
@@ -255,7 +258,8 @@ _WIDE = 2.0
 
 
 def _above(expected: Floats, bound: Floats) -> Floats:
-    """[N] the mean of a normal around what is expected, given that it lies above a bound (inverse Mills ratio)."""
+    """[N] the mean of a normal around what is expected, given that it lies above a bound (inverse Mills
+    ratio)."""
     from scipy.special import log_ndtr
 
     z = (bound - expected) / _CENSORED_SD

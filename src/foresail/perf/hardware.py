@@ -55,7 +55,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
                     do="correct the device file",
                 )
         if not self.tflops:
-            raise CallerError(f"device {self.name!r}: no peak rate", do="give tflops for one precision at least")
+            raise CallerError(
+                f"device {self.name!r}: no peak rate", do="give tflops for one precision at least"
+            )
 
     def peak_flop_per_s(self, precision: Precision | str) -> float:
         """The dense peak rate at a precision; that of the next wider format where it has no own units."""
@@ -81,7 +83,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.nodes < 1 or (self.per_node is not None and self.per_node < 1):
             raise CallerError(
-                f"a cluster of {self.nodes} nodes with {self.devices_per_node} devices", allowed="one at least"
+                f"a cluster of {self.nodes} nodes with {self.devices_per_node} devices",
+                allowed="one at least",
             )
 
     @property
@@ -103,9 +106,7 @@ def _plain(name: str) -> str:
 def devices() -> dict[str, Device]:
     """Every device of the file by its name."""
     text = resources.files("foresail.perf").joinpath("devices.toml").read_text(encoding="utf-8")
-    return {
-        name: msgspec.convert({"name": name, **entry}, Device) for name, entry in tomllib.loads(text).items()
-    }
+    return {name: msgspec.convert({"name": name, **entry}, Device) for name, entry in tomllib.loads(text).items()}
 
 
 def device(name: str) -> Device:

@@ -1,9 +1,9 @@
 """Honest intervals: how many standard deviations hold 90 % of what is measured.
 
-The deviation that a fit claims is right for its own assumptions only. Scores |error| / sd of other jobs, taken
-in the same way (as many measured configurations), say how far off it is; their quantile with the finite-sample
-correction of split conformal prediction (Vovk et al. 2005; Lei et al. 2018, section 2.2) covers a further job
-like them.
+The deviation that a fit claims is right for its own assumptions only. Scores |error| / sd of other jobs,
+taken in the same way (as many measured configurations), say how far off it is; their quantile with the
+finite-sample correction of split conformal prediction (Vovk et al. 2005; Lei et al. 2018, section 2.2)
+covers a further job like them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ def excess(prediction: Prediction, measured: ArrayLike) -> Floats:
     return found
 
 
-def calibrate(
-    past: ArrayLike, *, level: float = 0.9, one_sided: bool = False, shrink: int = 20
-) -> float:
+def calibrate(past: ArrayLike, *, level: float = 0.9, one_sided: bool = False, shrink: int = 20) -> float:
     """The deviations that hold `level` of the measurements of a job like those that gave the scores.
 
-    `one_sided` scores are `excess`, and the result bounds measurements from above only. With few scores the normal distribution's figure counts as `shrink` more of them.
+    `one_sided` scores are `excess`, and the result bounds measurements from above only. With few scores the
+    normal distribution's figure counts as `shrink` more of them.
 
     Raises:
         CallerError: the level is not between 0 and 1.

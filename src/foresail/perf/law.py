@@ -5,10 +5,10 @@ positive and lives in the log; a run's value of it is
 
     log value = log median + stack + device + job + residual(configuration)
 
-with terms that are normal with mean zero: `stack_sd` for what all jobs under one software stack share, `device_sd`
-for what those on one kind of device share, `job_sd` for what is the job's own (`blind_sd` instead where the job's
-features are not known), and smooth residuals of some. The first two belong to the hardware and are kept
-from job to job.
+with terms that are normal with mean zero: `stack_sd` for what all jobs under one software stack share,
+`device_sd` for what those on one kind of device share, `job_sd` for what is the job's own (`blind_sd`
+instead where the job's features are not known), and smooth residuals of some. The first two belong to the
+hardware and are kept from job to job.
 """
 
 from __future__ import annotations

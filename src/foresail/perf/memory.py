@@ -1,12 +1,13 @@
 """Bytes on the fullest device: states, activations, logits, gathered layers, and what the framework takes.
 
-States follow Rajbhandari et al. (SC 2020, section 3): with P parameters held, mixed precision keeps 2 P of weights,
-2 P of gradients and 12 P of optimizer state; stages 1 to 3 cut them in turn by the replicas. Activations follow
-Korthikanti et al. (MLSys 2023, sections 4 and 5): all of a stage's layers for every micro-batch in flight, at most
-one for each later stage, or only the inputs of layers under full recomputation, and one live layer.
+States follow Rajbhandari et al. (SC 2020, section 3): with P parameters held, mixed precision keeps 2 P of
+weights, 2 P of gradients and 12 P of optimizer state; stages 1 to 3 cut them in turn by the replicas.
+Activations follow Korthikanti et al. (MLSys 2023, sections 4 and 5): all of a stage's layers for every
+micro-batch in flight, at most one for each later stage, or only the inputs of layers under full
+recomputation, and one live layer.
 
-Predict with an upper bound: running out of memory costs a launch. A run that did is a measurement too, of which
-only a lower bound is known (`fit(..., at_least=...)`).
+Predict with an upper bound: running out of memory costs a launch. A run that did is a measurement too, of
+which only a lower bound is known (`fit(..., at_least=...)`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ USABLE_FRAC = 0.92
 
 MEMORY_PARAMETERS = (
     Parameter("state", "ratio", 1.0, 0.10, 0.05, 0.03, 0.6, "weights and gradients to the count"),
-    Parameter("optimizer", "ratio", 1.2, 0.25, 0.05, 0.03, 0.6, "optimizer state and its workspace to the count"),
+    Parameter(
+        "optimizer", "ratio", 1.2, 0.25, 0.05, 0.03, 0.6, "optimizer state and its workspace to the count"
+    ),
     Parameter("activation", "ratio", 1.0, 0.25, 0.10, 0.08, 3.0, "kept activations to the count"),
     Parameter("boundary", "ratio", 1.2, 0.4, 0.1, 0.05, 0.4, "kept inputs of recomputed layers to the count"),
     Parameter("logits", "ratio", 1.0, 0.5, 0.1, 0.1, 0.5, "of the output layer to the count"),
     Parameter("buffer", "ratio", 0.3, 0.8, 0.3, 0.1, 0.5, "buffers of gradient exchange to the gradients"),
-    Parameter("context", "bytes", 2.5e9, 0.5, 0.2, 0.1, 0.7, "of the driver, the libraries and their buffers"),
+    Parameter(
+        "context", "bytes", 2.5e9, 0.5, 0.2, 0.1, 0.7, "of the driver, the libraries and their buffers"
+    ),
     Parameter("fragments", "ratio", 1.05, 0.03, 0.02, 0.04, 0.05, "allocated to used"),
 )
 MEMORY_RESIDUALS = (
@@ -49,7 +54,8 @@ def state_bytes(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _held(rows: Rows) -> Floats:
-    """[N] parameters of the fullest device before sharding: its blocks, and the embedding of the first stage."""
+    """[N] parameters of the fullest device before sharding: its blocks, and the embedding of the first
+    stage."""
     embedding = (rows.vocab + rows.seq_len) * rows.hidden * (rows.layers > 0)
     embedding = np.minimum(embedding, rows.params)
     return (embedding + (rows.params - embedding) * _stage_frac(rows)) / rows.tp
@@ -68,12 +74,12 @@ def activation_bytes(rows: Rows) -> tuple[Floats, Floats]:
     everything = rows.activation_bytes * rows.micro_batch * cut * wide
     blocks = np.where(rows.layers > 0, rows.layers, 1.0)
     kept = everything * _stage_frac(rows) * in_flight
-    live = np.where(
-        rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks
-    )
+    live = np.where(rows.layers > 0, _LIVE * rows.boundary_bytes * rows.micro_batch * cut * wide, everything / blocks)
     inputs = rows.boundary_bytes * rows.micro_batch * blocks * _stage_frac(rows) * in_flight * wide
     full = rows.recompute >= 1
-    return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(full, inputs, 0.0)
+    return np.where(full, live, kept * np.where(rows.recompute > 0, 34.0 / 60.0, 1.0)), np.where(
+        full, inputs, 0.0
+    )
 
 
 def log_bytes(theta: Floats, rows: Rows) -> Floats:
@@ -106,8 +112,22 @@ def upper_bytes(prediction: Prediction, *, factor: float = 1.645) -> Floats:
     return found
 
 
-def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645) -> Bools:
-    """[N] whether runs stay within their devices' memory with 95 % confidence."""
+def fits(model: Fit | None, rows: Rows, *, factor: float = 1.645, failed: Rows | None = None) -> Bools:
+    """[N] whether runs stay within their devices' memory with 95 % confidence.
+
+    `failed` are runs that ran out of memory: what needs at least as much is never called safe again.
+    """
     bound = upper_bytes(predict(MEMORY, model, rows), factor=factor)
     found: Bools = bound <= USABLE_FRAC * rows.memory_bytes
+    return found if failed is None else found & ~needs_as_much(rows, failed)
+
+
+def needs_as_much(rows: Rows, failed: Rows) -> Bools:
+    """[N] whether a run is one that failed, or the same with a larger micro-batch."""
+    names = ("job_id", "device_id", "dp", "tp", "pp", "stage", "recompute", "element_bytes", "seq_len")
+    alike = [getattr(rows, name)[:, None] == getattr(failed, name)[None] for name in names]
+    same: Bools = np.all(alike, axis=0)
+    found: Bools = np.asarray(
+        (same & (rows.micro_batch[:, None] >= failed.micro_batch[None])).any(1), dtype=np.bool_
+    )
     return found

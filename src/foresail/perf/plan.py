@@ -1,7 +1,8 @@
 """A ranked table of system configurations for a job and a cluster, without any hardware.
 
-Step times come from the step-time law, memory from the memory law's 95 % bound, prices from the device file. A fit
-of measured jobs (`model`, `memory_model`) sharpens both; without one the published efficiencies in the priors speak.
+Step times come from the step-time law, memory from the memory law's 95 % bound, prices from the device
+file. A fit of measured jobs (`model`, `memory_model`) sharpens both; without one the published efficiencies
+in the priors speak.
 """
 
 from __future__ import annotations
@@ -53,11 +54,10 @@ def plan(
     """Every layout of a global batch, fastest first; those that may run out of memory come last.
 
     Raises:
-        CallerError: nothing can be laid out, since no layout divides the global batch, the heads and the layers.
+        CallerError: nothing can be laid out, since no layout divides the global batch, the heads and the
+        layers.
     """
-    systems = feasible(
-        job, cluster, global_batch=global_batch, precision=precision, all_devices=all_devices
-    )
+    systems = feasible(job, cluster, global_batch=global_batch, precision=precision, all_devices=all_devices)
     if not systems:
         raise CallerError(
             f"no layout of a global batch of {global_batch} on {cluster.devices} devices",

@@ -5,10 +5,10 @@ order log time moves by its gradient G times them, so the covariance of runs i a
 
     sum_p G_ip G_jp [ stack_p + same device x device_p + same job x job_p + residual_p(x_i, x_j) ]
 
-The residual is a Gaussian process (Matern 3/2) on how efficient work and exchange are in a configuration: what
-no formula with few parameters says (tile sizes, cache sizes, topology). A part of it is the same for all jobs
-whose features are known, and a part is the job's own. Because it enters through the gradient, what is
-learned of one micro-batch's work serves every (pp, dp, accumulation) that has the same work.
+The residual is a Gaussian process (Matern 3/2) on how efficient work and exchange are in a configuration:
+what no formula with few parameters says (tile sizes, cache sizes, topology). A part of it is the same for
+all jobs whose features are known, and a part is the job's own. Because it enters through the gradient, what
+is learned of one micro-batch's work serves every (pp, dp, accumulation) that has the same work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Kinship:
             own_var = np.where(both_known, residual.job_sd**2, residual.blind_sd**2)
             weight = residual.shared_sd**2 * both_known + residual.device_sd**2 * self._same_device
             weight = (weight + own_var * self._same_job) * amplitude**2
-            self._residuals.append((law.index[residual.parameter], weight * _alike(residual, a, b)))
+            if weight.any():
+                self._residuals.append((law.index[residual.parameter], weight * _alike(residual, a, b)))
 
     def covariance(self, slopes_a: Floats, slopes_b: Floats) -> Floats:
         """[N, M] prior covariance of the log step times; slopes are their gradients [., P]."""
@@ -77,7 +78,8 @@ def _alike(residual: Residual, a: Rows, b: Rows) -> Floats:
     square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2 * left @ right.T
     distance = np.sqrt(np.maximum(square, 0.0))
     if residual.rough:
-        return np.exp(-distance)
+        rough: Floats = np.exp(-distance)
+        return rough
     near = np.sqrt(3.0) * distance
     values: Floats = (1.0 + near) * np.exp(-near)
     return values

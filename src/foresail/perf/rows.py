@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,20 @@ from foresail.errors import CallerError
 from foresail.perf.hardware import Device
 from foresail.perf.words import Job, Precision, Recompute, Sharding, SystemConfiguration
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_BYTES = {Precision.FP32: 4.0, Precision.TF32: 4.0, Precision.FP16: 2.0, Precision.BF16: 2.0, Precision.FP8: 1.0}
+_BYTES = {
+    Precision.FP32: 4.0,
+    Precision.TF32: 4.0,
+    Precision.FP16: 2.0,
+    Precision.BF16: 2.0,
+    Precision.FP8: 1.0,
+}
 
-# Of one parameter's gradient: bf16 is summed in a wide copy beside the backward pass's own (Megatron, DeepSpeed).
+# Of one parameter's gradient: bf16 is summed in a wide copy beside the backward pass's own (Megatron,
+# DeepSpeed).
 _GRADIENT_BYTES = {
     Precision.FP32: 4.0,
     Precision.TF32: 4.0,
@@ -89,6 +97,8 @@ class Rows:
     def take(self, index: npt.ArrayLike) -> Rows:
         """The rows at these positions, or where a mask is true."""
         chosen = np.asarray(index)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
         return Rows(**{f.name: getattr(self, f.name)[chosen] for f in dataclasses.fields(self)})
 
     def replace(self, **arrays: npt.ArrayLike) -> Rows:
@@ -104,18 +114,13 @@ def join(*parts: Rows) -> Rows:
     """All rows one after the other."""
     if not parts:
         raise CallerError("no rows to join")
-    return Rows(
-        **{
-            f.name: np.concatenate([getattr(part, f.name) for part in parts])
-            for f in dataclasses.fields(Rows)
-        }
-    )
+    return Rows(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in dataclasses.fields(Rows)})
 
 
 def identity(*names: str) -> int:
-    """A number for a name that is the same in every process."""
+    """A number for a name that is the same in every process; 48 bits, so that a float holds it."""
     text = "\x1f".join(names).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=6).digest(), "big")
 
 
 def row(  # the four things that a measurement depends on

@@ -1,7 +1,7 @@
 """Two jobs on one device: how much each slows down.
 
-Little about a pair can be foreseen from data sheets, so pairs are learned from pairs: the log slowdown of a job
-beside another is a Gaussian process over (device, job, other job). Jobs are alike when they are the same
+Little about a pair can be foreseen from data sheets, so pairs are learned from pairs: the log slowdown of a
+job beside another is a Gaussian process over (device, job, other job). Jobs are alike when they are the same
 workload at a near batch size, and a little when their steps take alike long. Shapes: N ordered pairs.
 """
 

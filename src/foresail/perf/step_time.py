@@ -5,8 +5,8 @@
 
 with m micro-batches. Pipelines follow Narayanan et al. (SC 2021, section 2.2: m + pp - 1 slots), collectives
 the alpha-beta model of ring algorithms (Thakur et al. 2005), g is the overlap of Qiao et al. (OSDI 2021,
-eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a CPU the
-work is shared by threads with a serial part and a memory wall (`threads.py`).
+eq. 11), full sharding moves 3 parameter volumes for each micro-batch (Rajbhandari et al., SC 2020). On a
+CPU the work is shared by threads with a serial part and a memory wall (`threads.py`).
 
 Shapes: N rows; parameters are [P] or [..., P] for a value per row and draw; results [..., N].
 """
@@ -23,7 +23,14 @@ from foresail.perf.rows import Floats, Rows
 from foresail.perf.threads import useful_cores
 
 _REPLICATED = 10.0 / 34.0
-"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq. 2)."""
+"""Part of a transformer's activations that tensor parallelism alone does not cut (Korthikanti et al., eq.
+2)."""
+
+
+_LOGIT_BYTES = 20.0
+"""Moved for each logit: written, widened, its log-softmax, and their gradients (2 + 4 + 4 + 4 + 4 + 2)."""
+_SHARP = 6.0
+"""Of the smooth maximum of a step and its loading: workers and work are not in lockstep."""
 
 
 class Parts(NamedTuple):
@@ -42,7 +49,8 @@ def _stage_frac(rows: Rows) -> Floats:
 
 
 def _work_s(rows: Rows, p: Named) -> Floats:
-    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are more.
+    """Seconds of the blocks on one micro-batch in one stage: work and collectives, or launches if those are
+    more.
 
     A device that waits for launches does its tensor-parallel collectives meanwhile.
     """
@@ -83,6 +91,8 @@ def _micro_s(rows: Rows, p: Named) -> Floats:
     """Seconds of one micro-batch in the slowest stage, forward and backward."""
     rate = rows.peak_flop_per_s * p["gemm_eff"] * p["head_eff"]
     head = 3.0 * rows.head_flop * rows.micro_batch / rows.tp / rate * p["compute_scale"]
+    logits = rows.seq_len * rows.vocab * rows.micro_batch / rows.tp * p["compute_scale"]
+    head = head + _LOGIT_BYTES * logits / (rows.bandwidth_bytes_per_s * p["memory_eff"])
     sent = rows.boundary_bytes * rows.micro_batch
     handover = np.where(rows.pp > 1, p["boundary"] + sent / _tensor_link(rows, p), 0.0)
     return _work_s(rows, p) + head + handover + p["per_micro_batch"]
@@ -94,11 +104,12 @@ def _sync_s(rows: Rows, p: Named) -> Floats:
     volumes = np.where(full, 3.0, 2.0)
     held = rows.params * _stage_frac(rows) / rows.tp
     sent = volumes * (rows.dp - 1) / rows.dp * held * np.maximum(rows.element_bytes, 2.0)
-    link = np.where(
-        rows.nodes > 1,
-        rows.network_bytes_per_s * p["sync_network_eff"],
-        rows.link_bytes_per_s * p["sync_link_eff"],
-    )
+    inside = rows.link_bytes_per_s * p["sync_link_eff"]
+    beside = np.clip(
+        rows.per_node / rows.tp, 1.0, rows.dp
+    )  # members of the group in one machine share its ports
+    between = np.minimum(rows.network_bytes_per_s * p["sync_network_eff"] * beside, inside)
+    link = np.where(rows.nodes > 1, between, inside)
     latency = p["sync_latency"] + p["sync_latency_step"] * (rows.dp - 1)
     return np.where(rows.dp > 1, (sent / link + latency) * p["sync_scale"], 1e-9)
 
@@ -118,15 +129,16 @@ def parts(theta: Floats, rows: Rows) -> Parts:
     devices = rows.dp * rows.tp * rows.pp
     slower = 1.0 + p["straggler"] * np.log2(devices)
     total = (busy + update + p["fixed"]) * slower * p["total_scale"]
-    return Parts(micro, sync, update, _with_input(total, rows))
+    return Parts(micro, sync, update, _with_input(total, rows, p))
 
 
-def _with_input(total: Floats, rows: Rows) -> Floats:
+def _with_input(total: Floats, rows: Rows, p: Named) -> Floats:
     """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
     if not rows.input_s.any():
         return total
-    loading = rows.input_s * rows.micro_batch * rows.accumulation
-    beside = np.maximum(total, loading / np.maximum(rows.loader_workers, 1.0))
+    loading = rows.input_s * rows.micro_batch * rows.accumulation * p["loading"]
+    each = loading / np.maximum(rows.loader_workers, 1.0)
+    beside = (total**_SHARP + each**_SHARP) ** (1 / _SHARP)
     return np.where(rows.loader_workers > 0, beside, total + loading)
 
 

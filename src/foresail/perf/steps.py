@@ -19,7 +19,8 @@ class Settled(NamedTuple):
     """One figure for many steps.
 
     `noise_sd` is the relative error of `seconds`; `dropped` leading steps were warm-up (compilation, caches);
-    `is_drifting` says that the last third is slower or faster than the one before by more than noise explains.
+    `is_drifting` says that the last third is slower or faster than the one before by more than noise
+    explains.
     """
 
     seconds: float
@@ -43,7 +44,8 @@ def settled(step_s: ArrayLike) -> Settled:
     late = times[len(times) // 2 :]
     middle, spread = _robust(late)
     dropped = 0
-    while dropped < len(times) // 2 and abs(times[dropped] - middle) > _FAR * spread:
+    most = min(len(times) // 2, max(2, len(times) // 4))  # a later change is drift, not warm-up
+    while dropped < most and abs(times[dropped] - middle) > _FAR * spread:
         dropped += 1
     kept = times[dropped:]
     middle, spread = _robust(kept)

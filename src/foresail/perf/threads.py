@@ -23,7 +23,8 @@ _SHARPNESS = 3.0
 def useful_cores(rows: Rows, *, serial: Floats, wall: Floats, sibling: Floats) -> Floats:
     """Cores' worth of work, [..., N]; at least a tenth of one and never above the threads.
 
-    `serial` is a fraction, `wall` the threads that saturate memory, `sibling` what a hyperthread adds in cores.
+    `serial` is a fraction, `wall` the threads that saturate memory, `sibling` what a hyperthread adds in
+    cores.
     """
     own, busy, cores = rows.threads, rows.busy_threads, rows.cores
     capacity = np.minimum(busy, cores) + np.minimum(sibling, 1.0) * np.clip(busy - cores, 0.0, cores)
@@ -32,4 +33,5 @@ def useful_cores(rows: Rows, *, serial: Floats, wall: Floats, sibling: Floats) -
     alone = (1.0 + (1.0 / wall) ** _SHARPNESS) ** (-1.0 / _SHARPNESS)
     parallel = np.maximum(given * crowded / alone, 0.1)
     part = np.minimum(serial, 0.95)
-    return 1.0 / (part + (1.0 - part) / parallel)
+    cores_used: Floats = 1.0 / (part + (1.0 - part) / parallel)
+    return cores_used

@@ -20,7 +20,8 @@ each half, split, scale, mask, softmax. It is a unit for `launch_us`, which is f
 _TRAFFIC_PER_ACTIVATION = 2.0
 """An activation that is kept was written once and is read once in the forward pass."""
 
-# hidden size over 12 layers x hidden^2: GPT-3 family (Brown et al. 2020, table 2.1), LLaMA-65B (Touvron et al. 2023)
+# hidden size over 12 layers x hidden^2: GPT-3 family (Brown et al. 2020, table 2.1), LLaMA-65B (Touvron et
+# al. 2023)
 _SHAPE_BODY = np.log([8.5e7, 3.02e8, 6.8e8, 1.21e9, 2.52e9, 6.44e9, 1.26e10, 6.44e10, 1.74e11])
 _SHAPE_HIDDEN = np.log([768, 1024, 1536, 2048, 2560, 4096, 5120, 8192, 12288])
 
@@ -93,6 +94,4 @@ def transformer_of_size(name: str, params: float, *, seq_len: int, vocab: int = 
     if body <= 0:
         raise CallerError(f"transformer {name!r}: {params:.0f} parameters are fewer than its embedding needs")
     layers = max(1, round(body / (12.0 * hidden**2)))
-    return transformer(
-        name, layers=layers, hidden=hidden, heads=hidden // 64, seq_len=seq_len, vocab=vocab, flash=True
-    )
+    return transformer(name, layers=layers, hidden=hidden, heads=hidden // 64, seq_len=seq_len, vocab=vocab, flash=True)

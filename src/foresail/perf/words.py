@@ -76,13 +76,9 @@ class SystemConfiguration(msgspec.Struct, frozen=True, kw_only=True):
                     f"SystemConfiguration: {name} is {getattr(self, name)}", allowed="whole numbers from 1"
                 )
         if self.loader_workers < 0:
-            raise CallerError(
-                f"SystemConfiguration: loader_workers is {self.loader_workers}", allowed="0 or more"
-            )
+            raise CallerError(f"SystemConfiguration: loader_workers is {self.loader_workers}", allowed="0 or more")
         if not 0 < self.share_frac <= 1:
-            raise CallerError(
-                f"SystemConfiguration: share_frac is {self.share_frac}", allowed="above 0, at most 1"
-            )
+            raise CallerError(f"SystemConfiguration: share_frac is {self.share_frac}", allowed="above 0, at most 1")
 
     @property
     def devices(self) -> int:

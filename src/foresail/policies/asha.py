@@ -37,7 +37,8 @@ class Asha:
     def observe(self, index: Ladder, view: View, event: ev.Event) -> bool:
         match event:
             case ev.PointReported(attempt=attempt):
-                return index.arrive(view.trial_of(attempt), view.spec.goal.mode)
+                trial = view.trial_of(attempt)
+                return trial.ended is None and index.arrive(trial, view.spec.goal.mode)
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
                     if verdict.act is Act.RUN:
@@ -46,7 +47,7 @@ class Asha:
                             index.interrupted[verdict.trial] = None
             case ev.AttemptEnded(attempt=attempt):
                 trial = view.trials[trial_of(attempt)]
-                if trial.ended is None and not self._at_rung(index, trial):
+                if trial.ended is None and not (self.pause and self._at_rung(index, trial)):
                     index.interrupted[trial.id] = None
             case ev.AttemptGranted(trial=number):
                 index.interrupted.pop(number, None)
@@ -61,15 +62,17 @@ class Asha:
 
     def plan(self, index: Ladder, view: View, *, everyone: bool, admit: bool = True) -> Plan:
         """`everyone`: free slots may go to who is not in the top 1/eta. `admit`: new trials may be started."""
-        running = [view.trials[a.trial] for a in view.attempts.values()]
+        live = [view.trials[a.trial] for a in view.attempts.values()]
+        running = [t for t in live if t.ended is None]
+        slots = view.slots - (len(live) - len(running))  # the others are being killed
         climbing: list[Trial] = []
         standing: list[Trial] = []
         for trial in running:
             (standing if self._at_rung(index, trial) else climbing).append(trial)
         verdicts = [self._climb(index, view, t) for t in climbing]
-        slots = view.slots
-        owed = list(islice(index.interrupted, max(0, slots - len(climbing))))
-        verdicts += (self._climb(index, view, view.trials[trial]) for trial in owed)
+        owed = [view.trials[trial] for trial in islice(index.interrupted, max(0, slots - len(climbing)))]
+        standing += (t for t in owed if self._at_rung(index, t))  # the stopping kind: not judged there yet
+        verdicts += (self._climb(index, view, t) for t in owed if not self._at_rung(index, t))
         free = slots - len(verdicts)
         if self.pause:
             verdicts += self._promote(index, view, free, standing, everyone)
@@ -79,8 +82,8 @@ class Asha:
         if not admit:
             return Plan(tuple(verdicts))
         free = slots - sum(v.act is Act.RUN for v in verdicts)
-        for trial in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
-            verdicts.append(self._climb(index, view, view.trials[trial]))
+        for waits in islice((t for t in view.waiting if t not in index.interrupted), max(0, free)):
+            verdicts.append(self._climb(index, view, view.trials[waits]))
             free -= 1
         return Plan(tuple(verdicts), open=max(0, free))
 
@@ -107,6 +110,8 @@ class Asha:
         for number, trial in index.promotable(everyone=everyone):
             if len(chosen) >= free:
                 return
+            if trial in index.interrupted:
+                continue  # it has its slot already
             if trial not in chosen and (view.trials[trial].attempt is None or trial in here):
                 chosen.add(trial)
                 yield self._run(view, trial, Rule.RUNG_PROMOTED, index.standing(trial, number), number + 1)

@@ -1,8 +1,9 @@
 """Synchronous successive halving (Jamieson and Talwalkar, AISTATS 2016) and Hyperband (Li et al., JMLR 2018).
 
-With K = floor(log_eta(R / r)), at most 4, bracket s of K..0 starts ceil((K + 1) / (s + 1) * eta**s) configurations, which are
-compared at the levels r eta**(K - s), ..., r eta**(K - 1) and trained to R: at each level all are waited for, and the
-best 1/eta go on. Hyperband opens brackets s = K, K-1, ..., 0 and around again; successive halving opens s = K alone.
+With K = floor(log_eta(R / r)), at most 4, bracket s of K..0 starts ceil((K + 1) / (s + 1) * eta**s) configurations,
+which are compared at the levels r eta**(K - s), ..., r eta**(K - 1) and trained to R: at each level all are waited
+for, and the best 1/eta go on. Hyperband opens brackets s = K, K-1, ..., 0 and around again; successive halving opens
+s = K alone.
 
 Slots serve the oldest bracket that has work; where all wait for stragglers, the next bracket is opened. The paper
 leaves this to the implementation; it keeps the workers busy, as in Li et al., MLSys 2020, section 4.2.
@@ -138,6 +139,7 @@ class Halving:
                 return self._reported(index, view, view.trial_of(attempt))
             case ev.TrialProposed(trial=trial):
                 index.give(trial)
+                index.closed |= view.spec.goal.trials == len(view.trials)  # no more will come
             case ev.SearchExhausted():
                 index.closed = True
                 return any(bracket.close(closed=True) for bracket in list(index.at_work()))
@@ -182,11 +184,11 @@ class Halving:
 
     def _wait(self, trial: TrialId, bracket: Bracket) -> Verdict:
         of = bracket.size if bracket.level == 0 else len(bracket.wanted)
-        numbers = {"rung_step": bracket.step, "arrived": len(bracket.arrived), "of": of}
+        numbers: dict[str, float] = {"rung_step": bracket.step, "arrived": len(bracket.arrived), "of": of}
         return Verdict(trial, Act.WAIT, Reason(Rule.RUNG_FILLING, numbers), stage=bracket.level)
 
     def _end(self, trial: TrialId, bracket: Bracket) -> Verdict:
-        numbers = {
+        numbers: dict[str, float] = {
             "rank": bracket.lost[trial],
             "of": len(bracket.lost) + len(bracket.wanted),
             "keep": len(bracket.wanted),

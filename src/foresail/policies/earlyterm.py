@@ -1,8 +1,8 @@
 """Predictive termination (Domhan, Springenberg and Hutter, IJCAI 2015, section 4).
 
 At every boundary of `every` steps a trial is ended if P(its value at the end beats the best of the study) < `bound`,
-unless it holds the best itself. Trials start first in, first out. The paper's forecasts are of its own curve families by
-MCMC; ours are of `foresail.curves`.
+unless it holds the best itself. Trials start first in, first out. The paper's forecasts are of its own curve families
+by MCMC; ours are of `foresail.curves`.
 """
 
 from __future__ import annotations

@@ -82,8 +82,10 @@ class MedianStopping:
     def _judge(self, index: Averages, view: View, trial: Trial) -> Verdict | None:
         """END, if the rule says so at the trial's last step."""
         step, best = trial.last_step, trial.best_value
+        if trial.ended is not None or step < self.grace_steps or best is None:
+            return None
         median = index.median(step)
-        if trial.ended is not None or step < self.grace_steps or best is None or median is None or median[1] < self.min_trials:
+        if median is None or median[1] < self.min_trials:
             return None
         behind = best < median[0] if view.spec.goal.mode == "max" else best > median[0]
         if not behind or trial.last_step == trial.max_steps:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan
@@ -84,6 +84,6 @@ def noise(trials: Sequence[Trial], upto: int, percentile: float) -> float:
 def _distance_if_crossing(a: Trial, b: Trial, upto: int) -> Iterator[float]:
     gaps = [v - b.value_at(s) for s, v in zip(a.steps, a.values, strict=False) if s <= min(upto, b.last_step)]
     signs = [gap > 0 for gap in gaps if gap != 0 and math.isfinite(gap)]
-    turns = sum(one != other for one, other in zip(signs, signs[1:], strict=False))
+    turns = sum(one != other for one, other in pairwise(signs))
     if turns >= 2:
         yield abs(gaps[-1])

@@ -5,9 +5,9 @@ trial, S_desired(p) counts the trials with at least p, S_deserved(p) = S p is th
 confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_deserved).
 
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
-* Opportunistic: the rest share the slots that are left in turns of `turn_steps` steps. A turn goes to who has the
-  highest p, a new configuration counting with the share of trials that have proved good so far; one turn in `fair`
-  goes to who has waited longest.
+* Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
+  the highest chance per second, a new configuration counting with what the study's seconds have yielded so far; one
+  turn in `fair` goes to who has waited longest.
 * Poor, p < `poor`: it gets a turn only if nobody else wants one, and is ended when `poor_after` of its steps have been
   seen. Before that a small p proves little: forecasts from short curves are too sure of their lower tail
   (docs/curves.md), so it is suspended, and comes back if its chance rises.
@@ -18,15 +18,17 @@ Without a target, p is the chance to beat the best value seen so far.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Attempt, Trial, View
-from foresail.core.words import Act, Label, TrialId
+from foresail.core.words import Act, Label, TrialId, trial_of
 from foresail.policies.horizon import horizon_of
 from foresail.policies.policy import Rng
 from foresail.policies.potential import Foresight, Potential
@@ -47,6 +49,8 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
+MOST_WAITING = 64
+"""So many suspended trials are looked at anew in each decision."""
 PRIOR_CLAIMS = 1.0
 """Claims that must have failed before chances are believed half."""
 
@@ -57,18 +61,32 @@ class Turns:
 
     `said`: of trials that may go on, the sum and the number of the chances that decisions were made on. `claimed`: of
     trials that are over without having reached the target, the sum of their mean chances. Were the forecasts
-    calibrated, about that many of them would have reached it.
+    calibrated, about that many of them would have reached it. `line`: suspended trials as (-chance, trial), by the
+    chance that the last decision on them was made on; `place`: that of each.
     """
 
     potential: Potential
     ended: int = 0
     said: dict[TrialId, tuple[float, int]] = field(default_factory=dict)
     claimed: float = 0.0
+    line: list[tuple[float, TrialId]] = field(default_factory=list)
+    place: dict[TrialId, float] = field(default_factory=dict)
 
     def hear(self, verdict: Verdict) -> None:
         if "foreseen" in verdict.reason.numbers:
             total, count = self.said.get(verdict.trial, (0.0, 0))
             self.said[verdict.trial] = (total + verdict.reason.numbers["foreseen"], count + 1)
+
+    def queue(self, trial: Trial) -> None:
+        """The trial is suspended."""
+        numbers = trial.verdict.reason.numbers if trial.verdict else {}
+        self.place[trial.id] = -numbers.get("p", 1.0)
+        insort(self.line, (self.place[trial.id], trial.id))
+
+    def leave(self, trial: TrialId) -> None:
+        """It is suspended no more."""
+        if trial in self.place:
+            del self.line[bisect_left(self.line, (self.place.pop(trial), trial))]
 
     def close(self, trial: TrialId) -> None:
         self.ended += 1
@@ -98,7 +116,14 @@ class Chance:
     p: float
     foreseen: float
     ert_s: float
+    turn_s: float
     foresight: Foresight
+
+    @property
+    def rate(self) -> float:
+        """Chance per second of going on: either it reaches the target, or a turn later it is seen that it will not."""
+        spent_s = (self.p * self.ert_s if self.p > 0.0 else 0.0) + (1.0 - self.p) * self.turn_s
+        return self.p / spent_s if spent_s > 0.0 else self.p
 
 
 @dataclass(frozen=True)
@@ -107,7 +132,7 @@ class Pop:
 
     poor: float = 0.05
     poor_after: float = 0.4
-    turn_frac: float = 0.1
+    turn_frac: float = 0.05
     turn_steps: int = 1
     fair: int = 5
 
@@ -122,7 +147,13 @@ class Pop:
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
                     index.hear(verdict)
+            case ev.AttemptEnded(attempt=attempt):
+                if view.trials[trial_of(attempt)].ended is None:
+                    index.queue(view.trials[trial_of(attempt)])
+            case ev.AttemptGranted(trial=trial):
+                index.leave(trial)
             case ev.TrialEnded(trial=trial):
+                index.leave(trial)
                 index.close(trial)
         return False
 
@@ -145,11 +176,13 @@ class Pop:
     # --- who has which chance --------------------------------------------------------------------------------
 
     def _chances(self, index: Turns, view: View) -> list[Chance]:
+        """Of what runs, and of the best that wait: who was last in line stays there unless a place becomes free."""
         target = self._target(view)
         if target is None:
             return []
-        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
-        trials = [t for t in map(view.trial, live) if t.best_value is not None and t.ended is None]
+        running = (a.trial for a in view.attempts.values())
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        trials = [t for t in map(view.trial, chain(running, waiting)) if t.best_value is not None and t.ended is None]
         seen = index.potential.foresee(trials, target)
         return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
 
@@ -161,7 +194,8 @@ class Pop:
         step_s = trial.step_s or 0.0
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
         foreseen = foresight.within(steps)
-        return Chance(trial, trust * foreseen, foreseen, step_s * foresight.expected_steps(steps), foresight)
+        ert_s, turn_s = step_s * foresight.expected_steps(steps), step_s * self._turn_steps(trial)
+        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.p < self.poor
@@ -180,12 +214,13 @@ class Pop:
         room = max(0, shared - len(unseen))
         turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
-        new = self._chance_of_new(index, rest)
-        starts = [t for t in (*view.suspended, *view.waiting) if view.trials[t].best_value is None]
+        new = self._rate_of_new(view, rest)
+        waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
+        starts = [*(t for t in waiting if view.trials[t].best_value is None), *view.waiting]
         while len(turn.given) + turn.new < shared:
             resumed = self._next_in_turn(view, queue, rng) if queue else None
             can_start = bool(starts) or view.can_open
-            if resumed is not None and (not can_start or (resumed.p >= new and not self._is_poor(resumed))):
+            if resumed is not None and (not can_start or (resumed.rate >= new and not self._is_poor(resumed))):
                 queue.remove(resumed)
                 turn.given[resumed.trial.id] = None
             elif starts:
@@ -222,19 +257,27 @@ class Pop:
 
     def _next_in_turn(self, view: View, queue: list[Chance], rng: Rng) -> Chance:
         """The highest chance; at times, who has waited longest."""
-        waited = [t for t in view.suspended if any(c.trial.id == t and not self._is_poor(c) for c in queue)]
+        hopeful = {c.trial.id: c for c in queue if not self._is_poor(c)}
+        waited = [t for t in view.suspended if t in hopeful] if len(hopeful) > 1 else []
         if len(waited) > 1 and rng().random() < 1.0 / self.fair:
-            return next(c for c in queue if c.trial.id == waited[0])
-        return max(queue, key=lambda c: (c.p, c.trial.attempt is not None, -c.trial.id))
+            return hopeful[waited[0]]
+        return max(queue, key=lambda c: (c.rate, c.trial.attempt is not None, -c.trial.id))
 
-    def _chance_of_new(self, index: Turns, rest: list[Chance]) -> float:
-        """What a configuration is worth of which nothing is known: the mean over those that were tried."""
-        return (0.5 * self.poor + sum(c.p for c in rest)) / (1 + index.ended + len(rest))
+    def _rate_of_new(self, view: View, rest: list[Chance]) -> float:
+        """Chance per second of opening configurations of which nothing is known: what that has yielded so far."""
+        found = 0.5 * self.poor + sum(c.p for c in rest)
+        return found / view.device_s_used if view.device_s_used > 0.0 else math.inf
 
     # --- verdicts --------------------------------------------------------------------------------------------
 
     def _promising(self, chance: Chance, p_star: float, view: View) -> Verdict:
-        numbers = {"p": chance.p, "threshold": p_star, "final": chance.foresight.final, "ert_s": chance.ert_s, **_foreseen(chance)}
+        numbers = {
+            "p": chance.p,
+            "threshold": p_star,
+            "final": chance.foresight.final,
+            "ert_s": chance.ert_s,
+            **_foreseen(chance),
+        }
         reason = Reason(Rule.POP_PROMISING, numbers)
         return Verdict(chance.trial.id, Act.RUN, reason, view.spec.resources.cores_per_trial, Label.PROMISING)
 
@@ -264,7 +307,13 @@ class Pop:
 
     def _end(self, chance: Chance) -> Verdict:
         seen = chance.foresight
-        numbers = {"p": chance.p, "poor": self.poor, "seen_frac": seen.seen_frac, "final": seen.final, **_foreseen(chance)}
+        numbers = {
+            "p": chance.p,
+            "poor": self.poor,
+            "seen_frac": seen.seen_frac,
+            "final": seen.final,
+            **_foreseen(chance),
+        }
         return Verdict(chance.trial.id, Act.END, Reason(Rule.POP_POOR, numbers), label=Label.POOR)
 
 

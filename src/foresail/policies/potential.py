@@ -137,7 +137,7 @@ class Potential:
         if focus != self.focus:
             self._refocus(view, focus)
         elif self.state is not None and self.focus is not None:
-            self.state.update(trial.id, (step,), self.focus.of([value]))
+            self.state.update(trial.id, (step,), self.focus.of(value)[None])
         if end != self.end or self.points > GROWTH * self.fitted:
             self._fit(end)
 

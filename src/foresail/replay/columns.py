@@ -106,12 +106,13 @@ def space_of(columns: Sequence[Column], rows: Sequence[Config]) -> Space:
 
 def told_apart(rows: Iterable[Config]) -> tuple[Config, ...]:
     """The rows, with a number where several are equal."""
-    rows = [dict(row) for row in rows]
+    rows = tuple(dict(row) for row in rows)
     keys = [tuple(row.items()) for row in rows]
     if len(set(keys)) == len(keys):
-        return tuple(rows)
+        return rows
     times: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
+    found = []
     for row, key in zip(rows, keys, strict=True):
-        row[REPEAT] = times[key]
+        found.append({**row, REPEAT: times[key]})
         times[key] += 1
-    return tuple(rows)
+    return tuple(found)

@@ -23,6 +23,8 @@ from foresail.replay.trace import TARGETS, Trace, as_recording, metric_name, tar
 _KEYS = ("name", "metric", "mode", "step_unit", "max_step", "seconds", "hyperparameters", "targets")
 _OPTIONAL = ("source", "license", "system", "notes")
 _FIRST = ("config", "step", "value", "seconds")
+GOAL = "goal"
+"""Name of the target that a recorded study had itself."""
 _ROUNDING = 2e-5
 """Targets are written with six digits."""
 
@@ -86,7 +88,7 @@ def _about(path: Path) -> dict[str, Any]:
         place.refuse(f"mode is {about['mode']!r}", allowed="max or min", do="say which way is better")
     if about["seconds"] not in ("measured", "predicted", "none"):
         place.refuse(f"seconds is {about['seconds']!r}", allowed="measured, predicted or none")
-    if set(about["targets"]) != set(TARGETS):
+    if set(about["targets"]) - {GOAL} != set(TARGETS):
         place.refuse(f"targets are {sorted(about['targets'])}", allowed=", ".join(TARGETS))
     return about
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 from msgspec import Struct
@@ -102,12 +103,11 @@ def regret_at(record: Record, frac: float) -> float:
 
 def use(records: Sequence[Record]) -> Use:
     """What the runs of a policy cost."""
-    mean = lambda values: float(np.mean(list(values)))
     return Use(
-        used_frac=mean(r.used_frac for r in records),
-        restart_frac=mean(r.restart_frac for r in records),
-        deciding_frac=mean(r.deciding_s / max(r.total_s, 1e-9) for r in records),
+        used_frac=fmean(r.used_frac for r in records),
+        restart_frac=fmean(r.restart_frac for r in records),
+        deciding_frac=fmean(r.deciding_s / max(r.total_s, 1e-9) for r in records),
         deciding_us_a_point=1e6 * sum(r.deciding_s for r in records) / max(1, sum(r.steps for r in records)),
-        steps=mean(r.steps for r in records),
-        configs=mean(r.configs for r in records),
+        steps=fmean(r.steps for r in records),
+        configs=fmean(r.configs for r in records),
     )

@@ -33,16 +33,28 @@ class Setting(Struct, frozen=True, kw_only=True):
         target: Name of the target at which a run ends; None to use the whole budget.
         budget_frac: A run ends when this share of the time that all configurations need to their ends, divided by the
             workers, is used; it then counts with that time and as censored.
-        start_s: Seconds from the launch of an attempt to its first step.
-        restart_s: Seconds more for an attempt that continues a trial.
+        start_s: Seconds from the launch of an attempt to its first step; None for what the trace has measured.
+        restart_s: Seconds more for an attempt that continues a trial; None likewise.
+        leave_s: Seconds from the last thing that an attempt does until its worker is free; None likewise, and then
+            with what the trace tells of whether it leaves at once (`Hardships.prompt`).
+        same_fates: Whether an attempt has the delays that the recorded attempt of its number had.
+        straggler_frac, straggler_factor, failures_per_hour, checkpoint_steps: as in `Hardships`.
+        changes: (study seconds, workers from then on): slots that come and go.
         charge_deciding: Whether virtual time passes while engine and policy think; records then vary a little.
     """
 
     workers: int = 4
     target: str | None = "top1pct"
     budget_frac: float = 0.2
-    start_s: float = 0.0
-    restart_s: float = 0.0
+    start_s: float | None = 0.0
+    restart_s: float | None = 0.0
+    leave_s: float | None = 0.0
+    same_fates: bool = False
+    straggler_frac: float = 0.0
+    straggler_factor: float = 2.0
+    failures_per_hour: float = 0.0
+    checkpoint_steps: int = 0
+    changes: tuple[tuple[float, int], ...] = ()
     charge_deciding: bool = False
 
 
@@ -84,7 +96,7 @@ def study_of(trace: Trace, contender: Contender, seed: int, setting: Setting) ->
         seed=seed,
         policy=Choice(contender.policy, contender.options),
         search=Choice(contender.search),
-        resources=Resources(workers=setting.workers),
+        resources=Resources(workers=max(setting.workers, *(workers for _, workers in setting.changes), 1)),
         max_steps=trace.max_steps,
     )
 
@@ -96,18 +108,36 @@ def policy_of(trace: Trace, contender: Contender) -> AnyPolicy:
     return make(Choice(contender.policy, contender.options))
 
 
-def run(trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store) -> tuple[Driver, ReplayExecutor]:
+def run(
+    trace: Trace, spec: StudySpec, policy: AnyPolicy, setting: Setting, *, store: Store
+) -> tuple[Driver, ReplayExecutor]:
     """Play a study to its end."""
     clock = VirtualClock()
     controller = Controller(policy, Proposals(search_of(trace, spec.search.name, spec.seed)))
-    hardships = Hardships(start_s=setting.start_s, restart_s=setting.restart_s, seed=spec.seed)
-    executor = ReplayExecutor(trace.record, trace.metric, clock, hardships=hardships)
+    executor = ReplayExecutor(trace.record, trace.metric, clock, hardships=_hardships(trace, setting, spec.seed))
+    executor.changes = tuple((at_s, tuple(range(workers))) for at_s, workers in setting.changes)
     driver = Driver(controller, store=store, executor=executor, clock=clock)
     if setting.charge_deciding:
         executor.deciding_s = lambda: driver.deciding_s
     store.append(controller.feed(ev.StudyCreated(at_s=0.0, spec=spec)).events, durable=True)
     driver.run(tuple(range(setting.workers)))
     return driver, executor
+
+
+def _hardships(trace: Trace, setting: Setting, seed: int) -> Hardships:
+    return Hardships(
+        start_s=(trace.starts_s or 0.0) if setting.start_s is None else setting.start_s,
+        restart_s=(trace.restarts_s or 0.0) if setting.restart_s is None else setting.restart_s,
+        leave_s=(trace.leaves_s or 0.0) if setting.leave_s is None else setting.leave_s,
+        kill_s=(trace.kills_s or 0.0) if setting.leave_s is None else setting.leave_s,
+        prompt=trace.prompt if setting.leave_s is None else True,
+        fates=trace.fates if setting.same_fates else {},
+        straggler_frac=setting.straggler_frac,
+        straggler_factor=setting.straggler_factor,
+        failures_per_hour=setting.failures_per_hour,
+        checkpoint_steps=setting.checkpoint_steps,
+        seed=seed,
+    )
 
 
 def _record(trace: Trace, contender: Contender, driver: Driver, executor: ReplayExecutor, watch: Watch) -> Record:

@@ -1,13 +1,13 @@
 """Searches over a trace's own configurations.
 
 Rows in one random order that depends on the seed alone, so every policy meets the same ones in the same order; in the
-order of a grid; or the unused row that is nearest to what another search proposes.
+order of the table, or of a grid; or the unused row that is nearest to what another search proposes.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from foresail.search import Search
 from foresail.search import get as search_by_name
 from foresail.search.proposal import Ask
 
-Order = Callable[[Trace, int], Sequence[int]]
+RECORDED = "recorded"
+"""Name of the search that takes the rows as they stand."""
 
 
 def search_of(trace: Trace, name: str, seed: int) -> Search:
@@ -31,11 +32,13 @@ def search_of(trace: Trace, name: str, seed: int) -> Search:
     match name:
         case "random":
             return _in_order(trace, name, random_order(trace, seed))
+        case _ if name == RECORDED:
+            return _in_order(trace, name, range(len(trace.configs)))
         case "grid":
             return _in_order(trace, name, grid_order(trace))
         case _ if name in SEARCHES:
-            return _nearest_to(trace, search_by_name(name))
-    raise CallerError(f"no search is called {name!r}", do=nearest(name, SEARCHES))
+            return nearest_to(trace, search_by_name(name))
+    raise CallerError(f"no search is called {name!r}", do=nearest(name, (*SEARCHES, RECORDED)))
 
 
 def random_order(trace: Trace, seed: int) -> list[int]:
@@ -59,7 +62,7 @@ def _in_order(trace: Trace, name: str, order: Sequence[int]) -> Search:
     return Search(name, candidates)  # type: ignore[arg-type]
 
 
-def _nearest_to(trace: Trace, inner: Search) -> Search:
+def nearest_to(trace: Trace, inner: Search) -> Search:
     unit_CK = np.array([trace.space.to_unit(config) for config in trace.configs])
 
     def candidates(ask: Ask) -> Iterator[Config]:

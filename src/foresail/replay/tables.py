@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from foresail.replay.record import Record
 from foresail.replay.scores import by_policy, regret_at, speedup, use
@@ -18,28 +20,40 @@ def report(records: Sequence[Record], *, reference: str, targets: Sequence[str])
     """All tables of a comparison; ratios are against `reference`."""
     policies = by_policy(records)
     base = policies[reference]
-    tables = [_times(policies, base, target, reference) for target in targets]
-    return Group(*tables, _regret(policies), _use(policies))
+    parts: list[RenderableType] = []
+    for target in targets:
+        parts += [
+            _title(f"Speed-up over {reference} to {target}: mean, share that never got there; [90 % interval] over all")
+        ]
+        parts += [_times(policies, base, target)]
+    parts += [_title("Regret at a share of the budget: what is left of the way from the median to the top 1 %")]
+    parts += [_regret(policies), _title("Use of resources, mean of a run"), _use(policies)]
+    return Group(*parts)
 
 
-def _times(policies: Mapping[str, Sequence[Record]], base: Sequence[Record], target: str, reference: str) -> Table:
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="bold", no_wrap=True)
+
+
+def _times(policies: Mapping[str, Sequence[Record]], base: Sequence[Record], target: str) -> Table:
     families = sorted({family(record.trace) for record in base})
     shown = [*families, "all"] if len(families) > 1 else ["all"]
-    table = Table(title=f"Speed-up over {reference} to {target}: mean [90 % interval] never reached", box=None)
-    table.add_column("policy")
+    table = Table(box=None)
+    table.add_column("policy", no_wrap=True)
     for name in shown:
         traces = {r.trace for r in base if name in ("all", family(r.trace))}
-        table.add_column(f"{name} ({len(traces)})", justify="right")
+        table.add_column(f"{name} ({len(traces)})", justify="right", no_wrap=True)
     for policy, records in policies.items():
-        table.add_row(policy, *(_speedup(records, base, target, name) for name in shown))
+        table.add_row(policy, *(_speedup(records, base, target, name, whole=name == "all") for name in shown))
     return table
 
 
-def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, name: str) -> str:
+def _speedup(records: Sequence[Record], base: Sequence[Record], target: str, name: str, *, whole: bool) -> str:
     found = speedup([r for r in records if name in ("all", family(r.trace))], base, target)
     if found is None:
         return "-"
-    return f"{found.mean:.2f} [{found.low:.2f}, {found.high:.2f}] {found.censored_frac:.0%}"
+    interval = f" [{found.low:.2f}, {found.high:.2f}]" if whole else ""
+    return f"{found.mean:.2f}{interval} {found.censored_frac:>4.0%}"
 
 
 def family(trace: str) -> str:
@@ -48,18 +62,17 @@ def family(trace: str) -> str:
 
 
 def _regret(policies: Mapping[str, Sequence[Record]]) -> Table:
-    table = Table(title="Regret over time: share of the way from the median to the top 1 % that is left", box=None)
+    table = Table(box=None)
     table.add_column("policy")
     for moment in MOMENTS:
-        table.add_column(f"at {moment:.0%} of the budget", justify="right")
+        table.add_column(f"at {moment:.0%}", justify="right")
     for policy, records in policies.items():
-        mean = lambda at, of=records: sum(regret_at(r, at) for r in of) / len(of)
-        table.add_row(policy, *(f"{mean(moment):.3f}" for moment in MOMENTS))
+        table.add_row(policy, *(f"{fmean(regret_at(r, moment) for r in records):.3f}" for moment in MOMENTS))
     return table
 
 
 def _use(policies: Mapping[str, Sequence[Record]]) -> Table:
-    table = Table(title="Use of resources, mean of a run", box=None)
+    table = Table(box=None)
     for name in ("policy", "training", "starts", "deciding", "us a point", "points", "configurations"):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for policy, records in policies.items():

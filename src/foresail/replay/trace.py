@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from foresail.core.goal import Mode
-from foresail.core.words import Config
-from foresail.executors.replay import Recording
+from foresail.core.spec import StudySpec
+from foresail.core.words import AttemptId, Config
+from foresail.executors.replay import Fate, Recording
 from foresail.space import Space
 
 TARGETS = ("top10pct", "top1pct", "best")
@@ -26,6 +27,10 @@ class Trace:
 
     `configs` and `curves` go together; `numbers`: how the source numbers them. `targets`: by name, the value that a
     share of the configurations reaches.
+
+    Where Foresail has recorded it: `study`, what was asked for; `workers`, how many trials ran at a time; `starts_s`,
+    `restarts_s`, `leaves_s`, `kills_s`, `prompt` as in `Hardships`, measured; `fates`: the same of each attempt, if the
+    rows are played in their order.
     """
 
     name: str
@@ -35,7 +40,15 @@ class Trace:
     configs: tuple[Config, ...]
     curves: tuple[Recording, ...]
     targets: Mapping[str, float]
-    numbers: tuple[int, ...] = field(default=())
+    numbers: tuple[int, ...] = ()
+    starts_s: tuple[float, ...] = ()
+    restarts_s: tuple[float, ...] = ()
+    leaves_s: tuple[float, ...] = ()
+    kills_s: tuple[float, ...] = ()
+    prompt: bool = True
+    fates: Mapping[AttemptId, Fate] = field(default_factory=dict)
+    study: StudySpec | None = None
+    workers: int = 1
 
     @cached_property
     def row_of(self) -> Mapping[tuple[tuple[str, object], ...], int]:
@@ -77,8 +90,8 @@ def targets_of(values: Iterable[Sequence[float]], mode: Mode) -> dict[str, float
     0.9
     """
     finals = finals_of(values, mode)
-    share = lambda percent: finals[max(0, math.ceil(len(finals) * percent / 100) - 1)]
-    return {"top10pct": share(10), "top1pct": share(1), "best": finals[0]}
+    last = {"top10pct": math.ceil(len(finals) / 10), "top1pct": math.ceil(len(finals) / 100), "best": 1}
+    return {name: finals[max(1, rank) - 1] for name, rank in last.items()}
 
 
 def metric_name(text: str) -> str:

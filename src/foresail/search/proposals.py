@@ -10,7 +10,7 @@ from typing import overload
 from foresail.core import events as ev
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Status, TrialId
+from foresail.core.words import Config, Status, TrialId
 from foresail.search.proposal import Cache, Exhausted, Observed, Search
 from foresail.space import Space
 
@@ -20,12 +20,18 @@ class Known(Set[str]):
 
     def __init__(self) -> None:
         self._digests: set[bytes] = set()
+        self._asked = b""
 
     def add(self, text: str) -> None:
         self._digests.add(_digest(text))
 
+    def add_asked(self) -> None:
+        """Add what was asked for last."""
+        self._digests.add(self._asked)
+
     def __contains__(self, text: object) -> bool:
-        return _digest(str(text)) in self._digests
+        self._asked = _digest(str(text))
+        return self._asked in self._digests
 
     def __len__(self) -> int:
         return len(self._digests)
@@ -74,6 +80,7 @@ class Proposals:
         self._search = search
         self._known = Known()
         self._cache = Cache()
+        self._fresh: Config | None = None
 
     def begin(self, spec: StudySpec) -> None:
         self._spec = spec
@@ -81,7 +88,10 @@ class Proposals:
 
     def observe(self, event: ev.Event) -> None:
         if isinstance(event, ev.TrialProposed):
-            self._known.add(self.space.canonical(event.config))
+            if event.config is self._fresh:  # the search has just asked whether it is known
+                self._known.add_asked()
+            else:
+                self._known.add(self.space.canonical(event.config))
 
     def propose(self, view: View, count: int) -> Iterator[ev.TrialProposed | ev.SearchExhausted]:
         """Up to `count` new trials. Apply each before taking the next."""
@@ -104,5 +114,6 @@ class Proposals:
         )
         if isinstance(proposal, Exhausted):
             return ev.SearchExhausted(at_s=view.now_s, why=str(proposal))
+        self._fresh = None if self._spec.repeats else proposal
         origin = "default" if k == 0 and proposal == self.space.default() else self._search.name
         return ev.TrialProposed(at_s=view.now_s, trial=TrialId(k), config=proposal, origin=origin)

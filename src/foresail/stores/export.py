@@ -140,7 +140,14 @@ def _record_point(recording: _Recording, event: ev.PointReported) -> None:
 
 def _knob_names(spec: StudySpec, configs: Iterable[Config]) -> list[str]:
     used = {name for config in configs for name in config}
-    return [*spec.space, *sorted(used - spec.space.keys())]
+    knobs = _knobs(spec)
+    return [*knobs, *sorted(used - knobs.keys())]
+
+
+def _knobs(spec: StudySpec) -> dict[str, Any]:
+    """The knobs of the space, in the long form or in the short one."""
+    knobs = spec.space.get("knobs", spec.space)
+    return knobs if isinstance(knobs, dict) else {}
 
 
 def _curve_rows(number: int, curve: dict[int, _Point], extra: Sequence[str]) -> Iterator[list[Any]]:
@@ -173,7 +180,7 @@ def _about(spec: StudySpec, recording: _Recording, names: Sequence[str]) -> dict
         "step_unit": "step",
         "max_step": max((step for curve in recording.curves for step in curve), default=0),
         "seconds": "measured",
-        "hyperparameters": {name: _knob(spec.space.get(name), recording.configs, name) for name in names},
+        "hyperparameters": {name: _knob(_knobs(spec).get(name), recording.configs, name) for name in names},
         "system": {},
         "targets": _targets(spec, recording.curves),
         "notes": "Recorded by Foresail. Configurations are in the order of their proposal; runs end where the "

@@ -1,42 +1,66 @@
-"""Forecasts that are plain arithmetic, the same on every machine: in place of the learnt ones where only the policy's
-decisions are of interest. Like the learnt ones they see all curves that they are given, so that they tell on a caller
-whose choice of curves depends on anything but the log.
+"""Forecasts that are plain arithmetic, quick and the same on every machine: in place of the learnt ones where only what
+follows from a forecast is of interest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foresail.core.view import Trial, View
-from foresail.policies.potential import Foresight
-
-
-def plain(view: View, trials: Sequence[Trial], horizon: int, target: float) -> list[Foresight]:
-    """In the place of `policies.potential._forecast`."""
-    sign = 1.0 if view.spec.goal.mode == "max" else -1.0
-    ends = [_end(trial, sign) for trial in trials]
-    spread = 0.02 + 0.5 * (max(ends) - min(ends))
-    return [
-        _one(trial, sign * end, horizon, short=sign * target - end, spread=spread)
-        for trial, end in zip(trials, ends, strict=True)
-    ]
+from foresail.core.view import Trial
+from foresail.core.words import TrialId
+from foresail.policies.horizon import horizon_of
 
 
-def _end(trial: Trial, sign: float) -> float:
-    """Oriented value at the end: the best, and half of what the last step gained."""
-    finite = [sign * v for v in trial.values if math.isfinite(v)]
-    if not finite:
-        return -1.0
-    gained = finite[-1] - finite[-2] if len(finite) > 1 else 0.1
-    return max(finite) + 0.5 * max(0.0, gained)
+@dataclass(frozen=True)
+class PlainForesight:
+    """Answers what `policies.potential.Foresight` answers. `odds`: P(the target is reached by the end)."""
+
+    ahead: int
+    odds: float
+    final: float
+    gain: float
+    seen_frac: float
+
+    @property
+    def ends_beyond(self) -> float:
+        return self.odds
+
+    @property
+    def reach_H(self) -> NDArray[np.float64]:
+        return self.odds * np.arange(1.0, self.ahead + 1.0) / max(1, self.ahead)
+
+    def within(self, steps: float) -> float:
+        return self.odds * min(1.0, steps / self.ahead) if self.ahead else 0.0
+
+    def expected_steps(self, steps: float) -> float:
+        return 0.5 * min(steps, self.ahead) if self.within(steps) > 0.0 else math.nan
 
 
-def _one(trial: Trial, end: float, horizon: int, *, short: float, spread: float) -> Foresight:
-    """`short`: by how much the end falls short of the target."""
-    ahead = np.arange(1.0, max(0, horizon - trial.last_step) + 1.0)
-    odds = min(max(0.5 - 0.5 * short / spread, 0.0), 1.0)
-    reach = odds * ahead / ahead[-1] if len(ahead) else ahead
-    return Foresight(ahead_H=ahead, reach_H=reach, final=end, seen_frac=trial.last_step / horizon)
+def plain(potential: Any, trials: Sequence[Trial], target: float) -> dict[TrialId, PlainForesight]:
+    """In the place of `policies.potential.Potential.foresee`: of each trial alone, from its curve alone.
+
+    The end is the last value and half of the last gain; the odds fall with the distance from there to the target. Which
+    way is better is not known here, so being far beyond the target counts like being far from it.
+    """
+    return {trial.id: _of(trial, target) for trial in trials}
+
+
+def _of(trial: Trial, target: float) -> PlainForesight:
+    values = [v for v in trial.values if math.isfinite(v)]
+    gained = values[-1] - values[-2] if len(values) > 1 else 0.1
+    end = values[-1] + 0.5 * gained if values else 0.0
+    horizon = horizon_of(trial)
+    short = abs(target - end)
+    return PlainForesight(
+        ahead=max(0, horizon - trial.last_step),
+        odds=max(0.0, 1.0 - 4.0 * short),
+        final=end,
+        gain=max(0.0, 0.2 - short),
+        seen_frac=trial.last_step / horizon,
+    )

@@ -126,7 +126,12 @@ class Case:
         draw = Random(f"case {seed}")
         cores = draw.choice((1, 2, 3, 5))
         each = draw.choice((1, 1, 1, 2)) if cores > 1 else 1
-        sets = [tuple(range(cores)), tuple(range(1, cores + 1)), tuple(range(cores + 1)), tuple(range(max(each, cores - 1)))]
+        sets = [
+            tuple(range(cores)),
+            tuple(range(1, cores + 1)),
+            tuple(range(cores + 1)),
+            tuple(range(max(each, cores - 1))),
+        ]
         spec = StudySpec(
             name=f"case-{seed}",
             space=_space(draw).to_dict(),
@@ -203,9 +208,7 @@ def play(case: Case) -> Played:
     return Played(case, log, witness, drivers, world)
 
 
-def _one_driver(
-    case: Case, store: MortalStore, world: World, deaths: Deaths, witness: Witness, number: int
-) -> bool:
+def _one_driver(case: Case, store: MortalStore, world: World, deaths: Deaths, witness: Witness, number: int) -> bool:
     """Whether the study is over."""
     controller = controller_of(case.spec)
     controller.load(event for _, event in store.read())

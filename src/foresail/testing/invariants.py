@@ -1,8 +1,8 @@
 """What must hold at every event of every history. Each rule has a name, and has caught a deliberate bug of that kind.
 
 `Witness` keeps its own books: from the facts that the executor handed over and the events that were appended, by the
-simplest code that can be right, and compares the engine's view, its decisions and its commands with them. The list, with
-the bug that each rule has caught: docs/invariants.md.
+simplest code that can be right, and compares the engine's view, its decisions and its commands with them. The list,
+with the bug that each rule has caught: docs/invariants.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEGAL: dict[Status, frozenset[Status]] = {
 COMPARED_EVERY = 16
 """Whole views are compared so many waits apart, and whenever a driver comes or leaves."""
 
-PAUSING = ("asha", "pop")
+PAUSING = ("asha", "pop", "hypersched", "pasha", "freezethaw")
 """Policies that may leave a trial suspended for good."""
 
 SLACK_S = 10.0
@@ -228,9 +228,7 @@ class Witness:
                     books.wish[verdict.trial] = verdict
                     (books.owed.add if verdict.act is Act.RUN else books.owed.discard)(verdict.trial)
             case ev.AttemptGranted():
-                books.live[event.attempt] = Life(
-                    event.trial, event.cores, event.resume_step, event.at_s, books.drivers
-                )
+                books.live[event.attempt] = Life(event.trial, event.cores, event.resume_step, event.at_s, books.drivers)
                 books.attempts[event.trial] += 1
                 books.owed.add(event.trial)
             case ev.AttemptEnding(attempt=attempt):

@@ -21,8 +21,8 @@ _names = st.text(max_size=12)
 _numbers = st.floats()
 _finite = st.floats(allow_nan=False, allow_infinity=False)
 _counts = st.integers(0, 2**63 - 1)
-_scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | _numbers | _names
-_json = st.recursive(_scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3))
+_scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | _numbers | _names
+_json = st.recursive(st.none() | _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3))
 _attempt_ids = st.builds(attempt_id, st.integers(0, 999).map(TrialId), st.integers(1, 99))
 _trials = st.integers(0, 10**6).map(TrialId)
 _cores = st.lists(st.integers(0, 255), max_size=4, unique=True).map(tuple)
@@ -35,9 +35,16 @@ _verdicts = st.builds(
 
 def specs() -> st.SearchStrategy[StudySpec]:
     """Any specification, sensible or not."""
-    some = st.none() | _numbers
-    modes = st.sampled_from(get_args(Mode))
-    goals = st.builds(Goal, _names, modes, target=some, within_s=some, trials=st.none() | _counts, device_s=some)
+    seconds = st.none() | st.floats(1e-9, 1e9)
+    goals = st.builds(
+        Goal,
+        st.from_regex(r"[a-z_][a-z0-9_./@-]{0,9}", fullmatch=True),
+        st.sampled_from(get_args(Mode)),
+        target=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        within_s=seconds,
+        trials=st.integers(1, 2**40),
+        device_s=seconds,
+    )
     choices = st.builds(Choice, _names, st.dictionaries(_names, _json, max_size=3))
     entries = st.builds(
         Entry,
@@ -150,7 +157,7 @@ def _log(moves: int, seed: int) -> list[ev.Event]:
         apply(view, event)
         log.append(event)
 
-    spec = StudySpec("log", {}, Goal("m", rng.choice(get_args(Mode))), max_steps=rng.choice([None, 20]))
+    spec = StudySpec("log", {}, Goal("m", rng.choice(get_args(Mode)), trials=1000), max_steps=rng.choice([None, 20]))
     happen(ev.StudyCreated(at_s=0.0, spec=spec))
     happen(ev.DriverStarted(at_s=0.0, cores=tuple(range(rng.randint(1, 3)))))
     for _ in range(moves):

@@ -206,6 +206,18 @@ def test_a_failure_stays_on_the_terminal() -> None:
     assert "trial 0 failed at step 0: ValueError: no such file [lr=0.1]" in stream.getvalue()
 
 
+@pytest.mark.parametrize("kind", ["lines", "screen"])
+def test_a_study_that_has_ended_is_told_so(kind: str) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+    watcher = Screen(console) if kind == "screen" else Lines(lambda text: print(text, file=stream))
+    feed = Feed(lambda view, events: None)
+    feed.tell(ev.StudyEnded(at_s=7.5, end="deadline", why="10 min have passed"))
+    watcher(feed.view, ())
+    watcher.close()
+    assert stream.getvalue().strip().endswith("study 'digits' has ended (deadline): 10 min have passed")
+
+
 def test_labels_of_markup_are_text() -> None:
     feed, screen, stream = screen_of(Hand())
     feed.start(0)

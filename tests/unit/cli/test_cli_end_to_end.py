@@ -118,6 +118,10 @@ def test_a_command_reaches_its_target(folder: Path) -> None:
     assert (code, err) == (0, "")
     assert json.loads(out)["best"] == result["best"]["value"]
     assert Terminal(folder, "doctor", "s.db").end()[0] == 0
+    code, out, err = Terminal(folder, "run", "study.toml", "--json").end()
+    assert code == 0
+    assert json.loads(out)["points"] == result["points"]
+    assert "study 's' has ended (target)" in err
 
 
 def test_a_target_that_is_not_reached_exits_with_4(folder: Path) -> None:

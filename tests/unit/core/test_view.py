@@ -18,7 +18,7 @@ def begun(*, mode: Mode = "max", cores: tuple[int, ...] = (0, 1), trials: int = 
     """A study with waiting trials."""
     view = fold(
         [
-            ev.StudyCreated(at_s=0.0, spec=StudySpec("s", {}, Goal("acc", mode))),
+            ev.StudyCreated(at_s=0.0, spec=StudySpec("s", {}, Goal("acc", mode, trials=100))),
             ev.DriverStarted(at_s=0.0, cores=cores),
         ]
     )

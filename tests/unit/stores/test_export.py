@@ -22,7 +22,7 @@ from foresail.testing.strategies import events, logs
 SPACE = {
     "lr": {"type": "float", "low": 1e-4, "high": 1.0, "log": True},
     "layers": {"type": "int", "low": 1, "high": 4},
-    "optimizer": {"type": "choice", "choices": ["sgd", "adam w"]},
+    "optimizer": {"type": "choice", "options": ["sgd", "adam w"]},
     "nesterov": {"type": "flag"},
 }
 
@@ -34,7 +34,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def study(mode: Mode = "max", target: float | None = None) -> list[ev.Event]:
     return [
-        ev.StudyCreated(at_s=0.0, spec=StudySpec("s", SPACE, Goal("acc", mode, target=target))),
+        ev.StudyCreated(at_s=0.0, spec=StudySpec("s", SPACE, Goal("acc", mode, target=target, trials=100))),
         ev.DriverStarted(at_s=0.0, cores=(0,)),
     ]
 

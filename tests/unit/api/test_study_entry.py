@@ -52,7 +52,7 @@ def test_a_study_that_cannot_train_here_is_left_as_it_is(tmp_path: Path) -> None
     storage = tmp_path / "x.db"
     with SqliteStore.open(storage) as log:
         log.append([ev.StudyCreated(at_s=0.0, spec=spec)])
-    with pytest.raises(CallerError, match="study.run"):
+    with pytest.raises(CallerError, match=r"study\.run"):
         drive(storage)
     with SqliteStore.open(storage, write=False) as log:
         assert log.last == 1

@@ -1,0 +1,1 @@
+"""Quality and speed of `foresail.curves` on recorded learning curves."""

@@ -1,0 +1,68 @@
+"""The demo with one policy against another, side by side, each from nothing as a user runs it.
+
+    python -m benchmarks.demo [--policies pop,fifo] [--seeds 5] [--json FILE]
+
+Wall seconds from the command to the goal (process start, imports and all), and what was done until then. The policies
+of a seed see the same configurations in the same order. Runs alternate, so that a noisy machine is noisy for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+RUN = """
+import sys, json
+from foresail.demo import study
+result = study(seed=int(sys.argv[1]), storage=sys.argv[2], policy=sys.argv[3]).run(quiet=True)
+found = {"end": result.end, "best": result.best.value, "trials": len(result.view.trials), "epochs": result.points}
+print(json.dumps(found))
+"""
+
+
+def run(policy: str, seed: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.monotonic()
+        command = [sys.executable, "-c", RUN, str(seed), str(Path(folder) / "demo.db"), policy]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return {"policy": policy, "seed": seed, "seconds": time.monotonic() - started, **json.loads(done.stdout)}
+
+
+def compare(rows: list[dict[str, Any]], first: str, other: str) -> str:
+    """Ratios of the times of two policies, seed by seed."""
+    times = {(row["policy"], row["seed"]): row["seconds"] for row in rows}
+    seeds = sorted({row["seed"] for row in rows})
+    ratios = [times[first, seed] / times[other, seed] for seed in seeds]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    total = sum(times[first, seed] for seed in seeds) / sum(times[other, seed] for seed in seeds)
+    each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    return f"{first} / {other}: geometric mean {mean:.3f}, of the sums {total:.3f}, each {each}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", default="pop,fifo")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    policies = args.policies.split(",")
+    rows: list[dict[str, Any]] = []
+    for seed in range(args.seeds):
+        for policy in policies:
+            rows.append(run(policy, seed))
+            print(json.dumps(rows[-1]), flush=True)
+    for policy in policies[1:]:
+        print(compare(rows, policies[0], policy))
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

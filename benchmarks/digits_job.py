@@ -1,0 +1,130 @@
+"""How much training a CPU-second buys: a small network on scikit-learn's digits, two workers, nothing stopped.
+
+    python -m benchmarks.digits_job [--trials 12] [--rounds 3]
+
+Foresail (first in, first out) beside a bare loop of two forked workers that train the same configurations without any
+framework. Epochs per CPU-second of the whole process tree, imports included; the runs alternate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import foresail as fs
+
+EPOCHS = 27
+SPACE = fs.Space(
+    lr=fs.Float(1e-3, 1.0, log=True),
+    momentum=fs.Float(0.0, 0.99),
+    weight_decay=fs.Float(1e-6, 1e-2, log=True),
+    channels=fs.Int(8, 48),
+    layers=fs.Int(1, 3),
+    batch=fs.Int(16, 128),
+)
+
+
+def data():
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)
+
+
+def epochs(config, seed):
+    """Yields the validation accuracy after each epoch."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    torch.manual_seed(seed)
+    x, y = data()
+    x, y = torch.tensor(x, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16, torch.tensor(y)
+    layers, channels = [], 1
+    for _ in range(config["layers"]):
+        layers += [nn.Conv2d(channels, config["channels"], 3, padding=1), nn.ReLU()]
+        channels = config["channels"]
+    model = nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(channels * 16, 10))
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=config["lr"], momentum=config["momentum"], weight_decay=config["weight_decay"]
+    )
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(1400).split(config["batch"]):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x[batch]), y[batch]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            yield float((model(x[1400:]).argmax(1) == y[1400:]).float().mean())
+
+
+def train(run):
+    values = epochs(run.config, run.seed)
+    for _ in run.steps(max=EPOCHS):
+        run.report(accuracy=next(values))
+
+
+def study(storage, trials):
+    goal = fs.maximize("accuracy", trials=trials)
+    return fs.Study(train, space=SPACE, goal=goal, storage=storage, policy="fifo", workers=2)
+
+
+def bare(configs):
+    """Two workers, a queue by turns, no framework."""
+    import torch
+
+    children = []
+    for worker in range(2):
+        pid = os.fork()
+        if pid == 0:
+            torch.set_num_threads(1)
+            for number, config in enumerate(configs):
+                if number % 2 == worker:
+                    list(epochs(config, number))
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+
+
+def cpu_of(command):
+    """CPU-seconds of a command with all its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def one(kind, storage, trials):
+    """One run, in a process of its own: `foresail`, then `bare` with the configurations that it drew."""
+    if kind == "foresail":
+        study(storage, trials).run(quiet=True)
+    else:
+        bare([row.config for row in sorted(study(storage, trials).result().trials, key=lambda row: row.trial)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", nargs=2, metavar=("KIND", "STORAGE"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        one(*args.one, args.trials)
+        return
+    for _ in range(args.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            storage = str(Path(folder) / "digits.db")
+            me = [sys.executable, "-m", "benchmarks.digits_job", "--trials", str(args.trials), "--one"]
+            ours, floor = (cpu_of([*me, kind, storage]) for kind in ("foresail", "bare"))
+            done = study(storage, args.trials).result().points
+        print(
+            f"foresail {done / ours:.1f} epochs a CPU-second, bare loop {args.trials * EPOCHS / floor:.1f}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

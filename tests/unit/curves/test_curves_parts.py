@@ -1,0 +1,144 @@
+"""The parts that forecasts are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from foresail.curves.history import LONGEST, History, gather
+from foresail.curves.honesty import defended
+from foresail.curves.neighbours import fit_neighbours
+from foresail.curves.normal import ndtr, ndtri
+from foresail.curves.passage import passed_by, stays_below
+from foresail.curves.scale import FLOOR, START, Ends, Scale, fit_scale
+from foresail.curves.tables import MEAN_WEIGHTS, SCORES, quantile_at, read, scores_at
+from foresail.errors import CallerError
+
+
+def test_normal_functions_match_scipy() -> None:
+    x = np.linspace(-6, 6, 301)
+    np.testing.assert_allclose(ndtr(x), special.ndtr(x), atol=1e-7)
+    p = special.ndtr(np.linspace(-6, 6, 101))
+    np.testing.assert_allclose(ndtri(p), special.ndtri(p), atol=1e-6)
+
+
+def test_scale_is_a_line_above_the_start_and_a_logarithm_below() -> None:
+    scale = fit_scale(
+        Ends(
+            *(
+                np.array(v, dtype=float)
+                for v in ([0.1, 0.1, 0.2], [0.5, 0.9, 0.4], [0.5, 0.9, 0.4], [0.1, 0.1, 0.2])
+            )
+        )
+    )
+    assert scale.inside(np.array([0.1, 0.9, 1.7])) == pytest.approx([0.2, 0.6, 1.0])
+    low = scale.inside(np.array([-1e4, -0.7, np.nan, -np.inf]))
+    assert low[1] == pytest.approx(START - 0.4 * np.log(2.0))
+    assert (low[[0, 2, 3]] == FLOOR).all()
+
+
+def test_scale_inverts() -> None:
+    inner = np.linspace(FLOOR, 2.0, 50)
+    scale = Scale(best=3.0, width=0.7)
+    np.testing.assert_allclose(scale.inside(scale.outside(inner)), inner, atol=1e-9)
+
+
+def test_a_diverged_half_does_not_move_the_scale() -> None:
+    first, last = np.full(10, 0.1), np.array([0.5] * 6 + [-1e30] * 4)
+    scale = fit_scale(Ends(first, last, np.maximum(first, last), np.minimum(first, last)))
+    assert float(scale.width) == pytest.approx(0.4)
+
+
+def test_history_thins_but_keeps_the_ends() -> None:
+    history = History(1.0, 1)
+    for t in range(1, 3001):
+        history.extend(0, [t], [np.sin(t / 100)])
+    assert history.count[0] <= LONGEST
+    assert history.total[0] == 3000
+    assert (np.diff(history.steps[0, : history.count[0]]) > 0).all()
+    assert history.ends.high[0] == pytest.approx(1.0, abs=1e-3)
+    assert history.last_step[0] == 3000
+
+
+def test_gathering_and_extending_agree() -> None:
+    steps = [[1, 2, 3], [], [3, 1, 2, 2], [1, 2], [1, 2, 3]]
+    values = [[1, np.nan, 3], [], [3, 1, 2, 5], [1, np.inf], [1, np.nan, np.nan]]
+    one, two = gather(1.0, steps, values), History(1.0, 5)
+    for i in range(5):
+        two.extend(i, steps[i], values[i])
+    for name in ("count", "lost", "last_step", "first_step"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_array_equal(one.lost, [False, False, False, True, True])
+    assert two.values[2, :3].tolist() == [1, 5, 3]
+
+
+def test_a_hole_in_trial_numbers_is_refused() -> None:
+    with pytest.raises(CallerError, match="trial 3 of 1"):
+        History(1.0, 1).extend(3, [1], [1.0])
+
+
+def test_tables_read_invert_and_integrate() -> None:
+    rng = np.random.default_rng(0)
+    table = np.sort(rng.normal(size=(5, len(SCORES))).astype(np.float32), axis=-1)
+    for score in (-4.0, -1.0, 0.1, 3.5):
+        values = quantile_at(table, score)
+        np.testing.assert_allclose(scores_at(table, values), score, atol=1e-4)
+    np.testing.assert_allclose(read(table, np.tile(SCORES, (5, 1))), table, atol=1e-5)
+    z = rng.normal(size=200_000)
+    drawn = read(np.tile(table[0], (1, 1)), z[None].astype(np.float32))
+    assert float(table[0] @ MEAN_WEIGHTS) == pytest.approx(float(drawn.mean()), abs=0.02)
+    assert float(SCORES @ MEAN_WEIGHTS) == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("fresh", [0.001, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("loading", [0.3, 0.9])
+def test_first_passage_matches_simulated_paths(fresh: float, loading: float) -> None:
+    rng = np.random.default_rng(3)
+    steps, paths = 25, 40_000
+    z = np.linspace(2.2, 1.0, steps)
+    g, e = rng.normal(size=(paths, 1)), rng.normal(size=(paths, steps))
+    for h in range(1, steps):
+        kept = rng.random(paths) > fresh
+        e[kept, h] = e[kept, h - 1]
+    over = loading * g + np.sqrt(1 - loading**2) * e >= z
+    share = np.maximum.accumulate(over, axis=1).mean(axis=0)
+    a, r = np.full((1, steps), loading, np.float32), np.full((1, steps), fresh, np.float32)
+    passed = passed_by(z[None].astype(np.float32), a, r)[0]
+    np.testing.assert_allclose(passed, share, atol=0.015)
+    whole = 1 - stays_below(z[None, None].astype(np.float32), a, r)
+    assert whole[0, 0] == pytest.approx(passed[-1], abs=1e-4)
+
+
+def test_neighbours_recover_a_smooth_surface_and_leave_each_out() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((60, 3))
+    truth = 0.4 + 0.3 * np.sin(3 * x[:, 0])
+    fitted = fit_neighbours(x, truth + 0.02 * rng.normal(size=60), np.full(60, 1e-4))
+    assert np.abs(fitted.level - truth).mean() < 0.04
+    assert fitted.lengths[0] < fitted.lengths[1:].min()
+    level, sd = fitted.predict(x[:5] + 0.01)
+    assert np.abs(level - truth[:5]).max() < 0.1
+    assert (sd < 0.2).all()
+
+
+def test_neighbours_leave_one_out_as_refitting_does() -> None:
+    rng = np.random.default_rng(1)
+    x, noise = rng.random((12, 2)), np.full(12, 0.01)
+    m = 0.4 + 0.2 * x[:, 0] + 0.05 * rng.normal(size=12)
+    f = fit_neighbours(x, m, noise)
+    kernel = f.amplitude * np.exp(-0.5 * ((f.sites[:, None] - f.sites[None]) ** 2).sum(-1))
+    rest = np.arange(1, 12)
+    weights = kernel[0, rest] @ np.linalg.inv(kernel[np.ix_(rest, rest)] + np.diag(noise[rest] + f.nugget))
+    assert f.level[0] == pytest.approx(f.centre + weights @ (m[rest] - f.centre), abs=1e-6)
+
+
+def test_defended_tails_are_no_thinner_than_their_share() -> None:
+    tight = np.tile(0.5 + 0.001 * SCORES, (1, 1, 1)).astype(np.float32)
+    one = np.ones(1)
+    wide = defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.1 * one, np.ones((1, 1)))
+    share = 1.0 - ndtr(scores_at(wide[0, 0], np.float32(1.0)))
+    assert share >= 0.8 * 0.08 * (1.0 - stats.norm.cdf(0.5 / 0.3))
+    np.testing.assert_array_equal(
+        defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.6 * one, np.ones((1, 1))), tight
+    )
