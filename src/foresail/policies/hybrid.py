@@ -1,7 +1,25 @@
-"""Time and space together: what the next second on each trial is worth, and who gets it."""
+"""Time and space together: what the next second on each trial is worth, and who gets it.
+
+Each trial, started or not, has an index (`prospects.py`): the highest rate, in targets a second, that going on with it
+can have, its start or restart paid. Slots go to the highest. Who runs is weighed again at its next look and not before;
+who loses its slot is suspended, and comes back when its index is the highest again. New configurations wait in a pool,
+and start in the order of what the study says of their hyperparameters.
+
+* Near a deadline, an index counts by the share of its chance that is left in time.
+* While less than three trials have come to their end, one slot follows the trial that is most likely to get there: how
+  curves end is known from curves that ended.
+* One slot in `floor` follows the ranks of asynchronous successive halving instead, so that a wrong law of progress
+  costs a share of the time and no more.
+* A trial is ended only when the upper bound of its chance is under `hopeless`; the law has Student's tails.
+* With `widest` above 1, cores go where the next unit is worth most (`widths.py`).
+
+Classes are read off the plan: promising runs for its own curve, opportunistic is new or waits within a tenth of the best
+index, poor is the rest.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from foresail.core import events as ev
@@ -9,90 +27,207 @@ from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Act
+from foresail.core.words import Act, Label, TrialId
 from foresail.policies.policy import Rng
-from foresail.policies.prospects import Prospects
+from foresail.policies.prospects import Prospect, Prospects
+from foresail.policies.ranks import promoted
+from foresail.policies.widths import Scaling, pays, spread
+
+MODEL_FREE = ("random", "sobol", "grid")
+"""Searches whose proposals do not get better by waiting: many may wait in the pool."""
+ENDED_ENOUGH = 3
+"""Trials that have come to their end before nobody needs to go ahead."""
+POOR = 0.1
+"""Share of the best index under which a trial is poor."""
+HALF_SEEN = 0.4
+"""Share of its steps before which no trial is ended (docs/curves.md: early lower tails do not transfer)."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A trial that may have a slot, with its index; `rule` why; `stage`: the step up to which it then runs."""
+
+    trial: Trial
+    rate: float
+    rule: Rule
+    stage: int = 0
 
 
 @dataclass(frozen=True)
 class Hybrid:
-    """`pool`: configurations that wait to be started and are compared by what the study says of them."""
+    """`pool`: configurations that wait to be started; `floor`: one slot in so many follows ranks, 0: none; `stick`: by
+    how much another index must be higher to take a slot; `hopeless`: chance under which a trial is ended; `widest`:
+    units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it is known."""
 
-    pool: int = 32
+    pool: int = 64
+    floor: int = 4
     stick: float = 1.1
-    scout: int = 1
-    floor: int = 0
+    hopeless: float = 1e-4
+    widest: int = 1
+    exponent: float = 0.8
 
     def begin(self, spec: StudySpec) -> Prospects:
-        return Prospects.begin(spec)
+        return Prospects.begin(spec, Scaling(self.exponent))
 
     def observe(self, index: Prospects, view: View, event: ev.Event) -> bool:
         return index.observe(view, event)
 
     def decide(self, index: Prospects, view: View, rng: Rng) -> Plan:
-        missing = max(0, self.pool - len(view.waiting))
-        if missing and view.can_open:
-            running = tuple(self._run(index, view, view.trials[a.trial]) for a in view.attempts.values())
-            return Plan(running, open=missing)
         held = [view.trials[a.trial] for a in view.attempts.values() if view.trials[a.trial].ended is None]
-        inside = [t for t in held if not self._at_look(index, t)]
-        at_look = [t for t in held if self._at_look(index, t)]
-        free = view.slots - len(inside)
-        scored = [(self._score(index, view, t), -t.id, t) for t in at_look]
-        scored += [(self._score(index, view, view.trials[n]), -n, view.trials[n]) for n in (*view.suspended, *view.waiting)]
-        lead = self._leader(index, view, at_look)
-        if lead is not None and free > 0:
-            scored.append((float("inf"), 0, lead))
-            scored = [s for s in scored if s[2] is not lead or s[0] == float("inf")]
-        ranked = None
-        if self.floor and free > 0 and not any(self._by_rank(t) for t in inside):
-            able = [n for n in (*view.suspended, *(t.id for t in at_look)) if n in index.of]
-            found = index.promoted(view, able)
-            if found is not None:
-                ranked = view.trials[found[0]]
-            elif view.waiting:
-                ranked, found = view.trials[next(iter(view.waiting))], (0, 1)
-            if ranked is not None:
-                scored = [s for s in scored if s[2] is not ranked]
-                scored.append((float("inf"), 1, ranked))
-        scored.sort(key=lambda s: (s[0], s[1]), reverse=True)
-        chosen = [t for _, _, t in scored[:max(0, free)]]
-        verdicts = [t.verdict if t.verdict and t.verdict.act is Act.RUN else self._run(index, view, t) for t in inside]
-        verdicts += [self._run(index, view, t) if t is not ranked else self._rank_run(view, t, found[1]) for t in chosen]
-        verdicts += [self._wait(index, view, t) for t in at_look if t not in chosen]
+        leaving = [t for t in held if t.attempt is not None and view.attempts[t.attempt].ending]
+        inside = [t for t in held if t not in leaving and not self._is_due(index, t)]
+        missing = self._wanted(view) - len(view.waiting)
+        if missing > 0 and view.can_open:
+            return Plan(tuple(self._stay(index, view, t) for t in held if t not in leaving), open=missing)
+        due = [t for t in held if t not in leaving and t not in inside]
+        over = [t for t in due if self._is_hopeless(index, t)]
+        due = [t for t in due if t not in over]
+        free = view.slots - len(inside) - len(leaving) - len(over)
+        ranked = self._ranked(index, view, [*due, *(view.trials[n] for n in (*view.suspended, *view.waiting))])
+        chosen = self._chosen(index, view, ranked, inside, due, max(0, free))
+        best = max((c.rate for c in ranked), default=0.0)
+        other = next((c.rate for c in ranked if all(c.trial is not o.trial for o in chosen)), 0.0)
+        verdicts = [
+            *(self._stay(index, view, t) for t in inside),
+            *self._granted(index, view, chosen, inside, leaving, other),
+            *self._others(index, view, [t for t in due if all(t is not c.trial for c in chosen)], best),
+            *(self._end(index, t) for t in over),
+        ]
         return Plan(tuple(verdicts))
 
-    def _leader(self, index: Prospects, view: View, at_look: list[Trial]) -> Trial | None:
-        if self.scout == 0 or (self.scout == 1 and index.frontier >= 3):
-            return None
-        live = [*(a.trial for a in view.attempts.values()), *view.suspended]
-        known = [n for n in live if n in index.of and index.seen.get(n)]
-        best = max(known, key=lambda n: (index.of[n].p, -n), default=None)
-        if best is None:
-            return None
-        trial = view.trials[best]
-        return trial if trial in at_look or trial.attempt is None else None
+    # --- who is weighed --------------------------------------------------------------------------------------
 
-    def _at_look(self, index: Prospects, trial: Trial) -> bool:
+    def _wanted(self, view: View) -> int:
+        return self.pool if view.spec.search.name in MODEL_FREE else view.slots
+
+    def _is_due(self, index: Prospects, trial: Trial) -> bool:
+        """Whether a running trial stands at a look, and has finished what a rank gave it."""
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:
-            return False
-        protected = trial.verdict is not None and trial.last_step < trial.verdict.stage
-        return index.at_look(trial) and not protected
+            return False  # it leaves by itself
+        promised = trial.verdict is not None and trial.last_step < trial.verdict.stage
+        return index.at_look(trial) and not promised
 
-    def _score(self, index: Prospects, view: View, trial: Trial) -> float:
+    def _is_hopeless(self, index: Prospects, trial: Trial) -> bool:
+        seen = index.of.get(trial.id)
+        grown = trial.max_steps is not None and trial.last_step >= HALF_SEEN * trial.max_steps
+        return seen is not None and grown and index.aim == 0.0 and seen.p < self.hopeless
+
+    def _ranked(self, index: Prospects, view: View, trials: Sequence[Trial]) -> list[Choice]:
+        """All that may have a slot, the highest index first; of equal ones who came first."""
+        found = []
+        for trial in trials:
+            rule = Rule.WORTH_MOST if trial.values else Rule.WORTH_A_LOOK
+            found.append(Choice(trial, self._rate(index, view, trial), rule))
+        return sorted(found, key=lambda c: (-c.rate, c.trial.id))
+
+    def _rate(self, index: Prospects, view: View, trial: Trial) -> float:
         seen = index.of.get(trial.id)
         if seen is None:
             return 0.0
-        return self.stick * seen.held if trial.attempt is not None else seen.rate
+        rate = self.stick * seen.held if trial.attempt is not None else seen.rate
+        left_s = view.left_s
+        if left_s is None or left_s >= seen.longest_s or seen.p <= 0.0:
+            return rate
+        return rate * seen.within(left_s) / seen.p
 
-    def _by_rank(self, trial: Trial) -> bool:
-        return trial.verdict is not None and trial.verdict.stage > 0
+    # --- who is chosen ---------------------------------------------------------------------------------------
 
-    def _rank_run(self, view: View, trial: Trial, step: int) -> Verdict:
-        return Verdict(trial.id, Act.RUN, Reason(Rule.RUNG_CLIMBING, {"rung_step": step}), view.spec.resources.cores_per_trial, stage=step)
+    def _chosen(
+        self, index: Prospects, view: View, ranked: Sequence[Choice], inside: Sequence[Trial], due: Sequence[Trial], free: int
+    ) -> list[Choice]:
+        """The leader, who the ranks say, and the highest indices."""
+        first = [*self._leader(index, ranked, inside), *self._by_rank(index, view, inside, due)]
+        chosen: dict[TrialId, Choice] = {}
+        for choice in (*first, *ranked):
+            if len(chosen) == free:
+                break
+            chosen.setdefault(choice.trial.id, choice)
+        return list(chosen.values())
 
-    def _run(self, index: Prospects, view: View, trial: Trial) -> Verdict:
-        return Verdict(trial.id, Act.RUN, Reason(Rule.POP_UNSEEN), view.spec.resources.cores_per_trial)
+    def _leader(self, index: Prospects, ranked: Sequence[Choice], inside: Sequence[Trial]) -> Iterator[Choice]:
+        if index.ended >= ENDED_ENOUGH:
+            return
+        chance = lambda trial: index.of[trial.id].p if trial.values and trial.id in index.of else -1.0
+        best = max(ranked, key=lambda c: (chance(c.trial), -c.trial.id), default=None)
+        if best is not None and chance(best.trial) > max((chance(t) for t in inside), default=0.0):
+            yield Choice(best.trial, best.rate, Rule.GOES_AHEAD)
 
-    def _wait(self, index: Prospects, view: View, trial: Trial) -> Verdict:
-        return Verdict(trial.id, Act.WAIT, Reason(Rule.POP_UNSEEN))
+    def _by_rank(self, index: Prospects, view: View, inside: Sequence[Trial], due: Sequence[Trial]) -> Iterator[Choice]:
+        """As many as the floor asks for: promoted by rank, else the next configuration in line."""
+        if not self.floor:
+            return
+        running = sum(t.verdict is not None and t.verdict.stage > 0 for t in inside)
+        wanted = view.slots // self.floor - running
+        able = [t.id for t in due] + list(view.suspended)
+        line = iter(view.waiting)
+        for _ in range(wanted):
+            found = promoted(index.seen, index.steps, able, index.sign)
+            if found is None:
+                number, stage = next(line, None), index.steps[0]
+            else:
+                number, stage = found
+                able.remove(number)
+            if number is not None:
+                trial = view.trials[number]
+                yield Choice(trial, self._rate(index, view, trial), Rule.RANK_FLOOR, stage)
+
+    # --- verdicts --------------------------------------------------------------------------------------------
+
+    def _stay(self, index: Prospects, view: View, trial: Trial) -> Verdict:
+        """Inside a turn: what it has, for the reason for which it has it."""
+        if trial.verdict is not None and trial.verdict.act is Act.RUN:
+            return trial.verdict
+        choice = Choice(trial, self._rate(index, view, trial), Rule.WORTH_A_LOOK)
+        return self._run(index, view, choice, view.spec.resources.cores_per_trial, 0.0)
+
+    def _granted(
+        self,
+        index: Prospects,
+        view: View,
+        chosen: Sequence[Choice],
+        inside: Sequence[Trial],
+        leaving: Sequence[Trial],
+        other: float,
+    ) -> Iterator[Verdict]:
+        size = view.spec.resources.cores_per_trial
+        taken = sum(len(view.attempts[t.attempt].cores) for t in (*inside, *leaving) if t.attempt is not None)
+        units = min(len(view.cores) // size, view.slots * self.widest) - -(-taken // size)
+        widths = spread([c.rate for c in chosen], max(units, len(chosen)), index.scaling, widest=self.widest)
+        for choice, width in zip(chosen, widths, strict=True):
+            yield self._run(index, view, choice, size * self._width(index, view, choice.trial, width, size), other)
+
+    def _width(self, index: Prospects, view: View, trial: Trial, width: int, size: int) -> int:
+        """A trial that runs keeps its width unless the change pays."""
+        if trial.attempt is None:
+            return width
+        now = max(1, len(view.attempts[trial.attempt].cores) // size)
+        seen = index.of.get(trial.id)
+        if seen is None or now == width or width > now and not pays(
+            now, width, index.scaling, dwell_s=seen.longest_s, restart_s=index.costs.restart.mean_s
+        ):
+            return now
+        return width
+
+    def _run(self, index: Prospects, view: View, choice: Choice, cores: int, other: float) -> Verdict:
+        numbers = {**self._numbers(index, choice.trial, choice.rate), "other": 3600.0 * other, "cores": cores}
+        label = Label.PROMISING if choice.trial.values else Label.OPPORTUNISTIC
+        return Verdict(choice.trial.id, Act.RUN, Reason(choice.rule, numbers), cores, label, choice.stage)
+
+    def _others(self, index: Prospects, view: View, trials: Sequence[Trial], best: float) -> Iterator[Verdict]:
+        for trial in trials:
+            rate = self._rate(index, view, trial)
+            label = Label.POOR if rate < POOR * best else Label.OPPORTUNISTIC
+            numbers = {**self._numbers(index, trial, rate), "other": 3600.0 * best}
+            yield Verdict(trial.id, Act.WAIT, Reason(Rule.WORTH_LESS, numbers), label=label)
+
+    def _end(self, index: Prospects, trial: Trial) -> Verdict:
+        numbers = {**self._numbers(index, trial, 0.0), "hopeless": self.hopeless}
+        return Verdict(trial.id, Act.END, Reason(Rule.WORTH_NOTHING, numbers), label=Label.POOR)
+
+    def _numbers(self, index: Prospects, trial: Trial, rate: float) -> dict[str, float]:
+        """What a decision on a trial rests on; rates by the hour."""
+        seen: Prospect | None = index.of.get(trial.id)
+        if seen is None:
+            return {"p": 0.0, "final": 0.0, "aim": 0.0, "expected_s": 0.0, "rate": 0.0}
+        aim = index.aim_value
+        return {"p": seen.p, "final": seen.final, "aim": aim, "expected_s": seen.expected_s, "rate": 3600.0 * rate}

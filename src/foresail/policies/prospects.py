@@ -25,6 +25,7 @@ from foresail.policies.chain import LOWEST, NEAREST, PRICES, PRIOR, Chain, Float
 from foresail.policies.costs import Costs
 from foresail.policies.focus import Focus, Starts
 from foresail.policies.horizon import horizon_of
+from foresail.policies.widths import Scaling
 from foresail.space import Space
 
 REFIT = 1.25
@@ -57,6 +58,11 @@ class Prospect:
         return float(self.reach[upto - 1]) if upto else 0.0
 
     @property
+    def longest_s(self) -> float:
+        """Seconds of training to its end."""
+        return float(self.ahead[-1]) * self.step_s
+
+    @property
     def expected_s(self) -> float:
         """Expected seconds of training to the target, given that it is reached."""
         mass = np.diff(self.reach, prepend=0.0)
@@ -69,18 +75,20 @@ class Prospects:
 
     space: Space
     end: int
+    scaling: Scaling
     costs: Costs = field(default_factory=Costs)
     starts: Starts = field(default_factory=Starts)
     focus: Focus | None = None
     steps: list[int] = field(default_factory=list)
     chain: Chain | None = None
     yields: float = 1.0
-    frontier: int = 0
+    ended: int = 0
     aim: float = 0.0
     aimed: Chain | None = None
     neighbours: Neighbours | None = None
     shown: dict[TrialId, Floats] = field(default_factory=dict)
     seen: dict[TrialId, list[float]] = field(default_factory=dict)
+    speeds: dict[TrialId, tuple[int, float]] = field(default_factory=dict)
     units: list[Sequence[float]] = field(default_factory=list)
     of: dict[TrialId, Prospect] = field(default_factory=dict)
     sign: float = 1.0
@@ -89,10 +97,10 @@ class Prospects:
     known: int = 0
 
     @classmethod
-    def begin(cls, spec: StudySpec) -> Prospects:
+    def begin(cls, spec: StudySpec, scaling: Scaling) -> Prospects:
         end = spec.max_steps or 4
         sign = 1.0 if spec.goal.mode == "max" else -1.0
-        return cls(Space.from_dict(spec.space), end, steps=looks(end).tolist(), sign=sign)
+        return cls(Space.from_dict(spec.space), end, scaling, steps=looks(end).tolist(), sign=sign)
 
     def observe(self, view: View, event: ev.Event) -> bool:
         """True: a trial has come to a look."""
@@ -111,6 +119,7 @@ class Prospects:
     def _point(self, view: View, trial: Trial, event: ev.PointReported) -> bool:
         self.points += 1
         self.costs.observe(view, event, self.units[trial.id])
+        self._scale(view, event)
         if len(trial.values) == 1:
             self.starts.add(trial.values[0])
         due = self._arrive(view, trial)
@@ -121,6 +130,17 @@ class Prospects:
         elif due:
             self._see([trial])
         return due
+
+    def _scale(self, view: View, event: ev.PointReported) -> None:
+        """The first report of an attempt at another width than the trial's last tells how speed grows with width."""
+        attempt = view.attempts[event.attempt]
+        if attempt.previous != attempt.resume_step or event.seconds <= 0.0:
+            return
+        now = len(attempt.cores), event.seconds / max(1, event.step - attempt.resume_step)
+        before = self.speeds.get(attempt.trial)
+        if before is not None and before[0] != now[0]:
+            self.scaling.add(now[0] / before[0], before[1] / now[1])
+        self.speeds[attempt.trial] = now
 
     def _level(self, value: float | None) -> float:
         """Where a value stands in the lens."""
@@ -142,27 +162,10 @@ class Prospects:
         passed = len(self.seen.get(trial.id, ()))
         return passed > 0 and trial.last_step == self.steps[passed - 1]
 
-    def promoted(self, view: View, trials: Sequence[TrialId]) -> tuple[TrialId, int] | None:
-        """Whom asynchronous successive halving would let go on, and to which step: of the highest rung that one of
-        `trials` stands at among the best third of all that came to it, the best one."""
-        places = [k for k, step in enumerate(self.steps) if step in self.rungs]
-        for this, after in zip(places[-2::-1], places[:0:-1], strict=True):
-            came = sorted((v[this] for v in self.seen.values() if len(v) > this), key=lambda v: -self.sign * v)
-            if len(came) < 3:
-                continue
-            least = came[len(came) // 3 - 1]
-            able = [n for n in trials if this < len(self.seen.get(n, ())) <= after and self.sign * (self.seen[n][this] - least) >= 0]
-            if able:
-                return max(able, key=lambda n: (self.sign * self.seen[n][this], -n)), self.steps[after]
-        return None
-
     @property
-    def rungs(self) -> set[int]:
-        found = [self.steps[0]]
-        for step in self.steps:
-            if step >= 3 * found[-1]:
-                found.append(step)
-        return {*found, self.steps[-1]}
+    def aim_value(self) -> float:
+        """The aim in the metric's own units."""
+        return 0.0 if self.focus is None else float(self.focus.back(self.sign * self.aim))
 
     def _wanted(self, view: View) -> Focus | None:
         target = view.spec.goal.target
@@ -189,7 +192,7 @@ class Prospects:
         self.chain = Chain.fit(np.array(self.steps), values_NK)
         self._show(started, self.chain.moves(values_NK))
         self._compare(view, started)
-        self.frontier = int(np.isfinite(values_NK[:, -1]).sum())
+        self.ended = int(np.isfinite(values_NK[:, -1]).sum())
         self.aim, self.aimed = self._aim(view, started)
         self.yields = self._yields(started, values_NK[:, 0])
         self._see([t for t in view.trials if t.ended is None])
