@@ -1,14 +1,14 @@
 """The study's own law of progress: how trials get from look to look, learned from all of them at once.
 
 Seen through the lens (`focus.py`), the best value so far of a trial is its distance to the target in a scale that is
-logarithmic far away; looks are spaced geometrically, so a power law is a straight line. Each trial has a gift u, standard
-normal over the study's configurations up to what their hyperparameters say. Its move from look k to the next, in units
+logarithmic far away; looks are spaced geometrically, so a power law is a straight line. Each trial has a gift u,
+standard normal over the study's configurations. Its move from look k to the next, in units
 of `unit(y)`, is
 
     m_k = mean_k + spread_k r_k,   r_k = u sqrt(rho) + e_k sqrt(1 - rho),   e_k standard normal,
 
-the first "move" being its first value itself. After n moves the gift, as it shows in r, is believed to be N(gift, v_n),
-by Kalman's filter. Means, spreads and rho are fitted to the moves given what was believed before each: which trials go
+the first "move" being its first value itself. The gift may drift, u' = phi u + noise (`stays`). What it adds to r is
+followed by Kalman's filter. Means, spreads, rho and phi are fitted to the moves given what was believed before each: which trials go
 on is decided from what has been seen of them, so that they are not biased by it (Rubin, Biometrika 1976). Each look is
 drawn towards the one before; beyond the frontier progress is expected to go on.
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def unit(y: Floats) -> Floats:
 @dataclass(frozen=True)
 class Chain:
     """The law. `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included;
-    `rho`: share of a move's variance that is the trial's own; `aim`: the target of the tables, in the lens."""
+    `rho`: share of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`: the target of the tables, in the lens."""
 
     steps_K: NDArray[np.int64]
     mean_K: Floats
@@ -87,7 +87,9 @@ class Chain:
     @classmethod
     def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats) -> Chain:
         """From the values of trials at looks, NaN where they have not been."""
-        return max((_fitted(steps_K, values_NK, rho, stays) for rho in SHARES for stays in STAYS), key=lambda found: found[0])[1]
+        return max(
+            (_fitted(steps_K, values_NK, rho, stays) for rho in SHARES for stays in STAYS), key=lambda found: found[0]
+        )[1]
 
     def aimed(self, aim: float) -> Chain:
         """The same law with another value as the target of its tables."""
@@ -188,7 +190,7 @@ def read(table: Floats, look_N: NDArray[np.int64], value_N: Floats, gift_N: Floa
     """A table read at looks passed, values and gifts; before the first look the value does not count."""
     places, shares = _corners(np.where(look_N > 0, value_N, LOWEST), gift_N)
     found = table[look_N, places]
-    return (shares.reshape(shares.shape + (1,) * (found.ndim - 2)) * found).sum(axis=0)
+    return cast(Floats, (shares.reshape(shares.shape + (1,) * (found.ndim - 2)) * found).sum(axis=0))
 
 
 def normal_score(t: Floats, freedom: Floats | float) -> Floats:
@@ -199,7 +201,7 @@ def normal_score(t: Floats, freedom: Floats | float) -> Floats:
 
 def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: float) -> tuple[float, Chain]:
     """Log likelihood and law, for a given share."""
-    means, spreads, freedoms, likelihood = [], [], [], -1.0 * (rho - 0.35) ** 2
+    found, likelihood = [], -1.0 * (rho - 0.35) ** 2
     gift_N, left, prior = np.zeros(len(values_NK)), rho, START
     for k in range(len(steps_K)):
         seen = np.isfinite(values_NK[:, k])
@@ -211,12 +213,15 @@ def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: fl
         gift = gift_N[seen]
         mean, spread = _moments(moved, gift, math.sqrt(left + 1.0 - rho), prior)
         r = np.clip((moved - mean) / spread, -4.0, 4.0)
-        likelihood -= 0.5 * float((np.clip(r - gift, -3.0, 3.0) ** 2 / (left + 1.0 - rho)).sum() + len(r) * math.log((left + 1.0 - rho) * spread**2))
+        likelihood -= 0.5 * float(
+            (np.clip(r - gift, -3.0, 3.0) ** 2 / (left + 1.0 - rho)).sum()
+            + len(r) * math.log((left + 1.0 - rho) * spread**2)
+        )
         gift_N[seen] = stays * (gift + left / (left + 1.0 - rho) * (r - gift))
         left = _opened(left, rho, stays)
-        means.append(mean), spreads.append(spread), freedoms.append(min(PRIOR + len(r), MOST_FREEDOM))
+        found.append((mean, spread, min(PRIOR + len(r), MOST_FREEDOM)))
         prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean, FADES * spread)
-    return likelihood, Chain(steps_K, np.array(means), np.array(spreads), np.array(freedoms), rho, stays)
+    return likelihood, Chain(steps_K, *np.array(found).T, rho, stays)
 
 
 def _opened(left: Any, rho: float, stays: float) -> Any:

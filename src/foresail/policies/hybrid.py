@@ -8,13 +8,13 @@ and start in the order of what the study says of their hyperparameters.
 * Near a deadline, an index counts by the share of its chance that is left in time.
 * While less than three trials have come to their end, one slot follows the trial that is most likely to get there: how
   curves end is known from curves that ended.
-* One slot in `floor` follows the ranks of asynchronous successive halving instead, so that a wrong law of progress
-  costs a share of the time and no more.
+* A free slot follows the ranks of asynchronous successive halving instead with probability `floor`, so that a wrong law
+  of progress cannot keep a trial waiting for ever.
 * A trial is ended only when the upper bound of its chance is under `hopeless`; the law has Student's tails.
 * With `widest` above 1, cores go where the next unit is worth most (`widths.py`).
 
-Classes are read off the plan: promising runs for its own curve, opportunistic is new or waits within a tenth of the best
-index, poor is the rest.
+Classes are read off the plan: promising runs for its own curve, opportunistic is new or waits within a tenth of the
+best index, poor is the rest.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """`pool`: configurations that wait to be started; `floor`: one slot in so many follows ranks, 0: none; `stick`: by
+    """`pool`: configurations that wait to be started; `floor`: share of grants that follow ranks; `stick`: by
     how much another index must be higher to take a slot; `hopeless`: chance under which a trial is ended; `widest`:
     units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it is known."""
 
     pool: int = 64
-    floor: int = 4
+    floor: float = 0.05
     stick: float = 1.1
     hopeless: float = 1e-4
     widest: int = 1
@@ -84,7 +84,7 @@ class Hybrid:
         due = [t for t in due if t not in over]
         free = view.slots - len(inside) - len(leaving) - len(over)
         ranked = self._ranked(index, view, [*due, *(view.trials[n] for n in (*view.suspended, *view.waiting))])
-        chosen = self._chosen(index, view, ranked, inside, due, max(0, free))
+        chosen = self._chosen(index, view, ranked, inside, due, max(0, free), rng)
         best = max((c.rate for c in ranked), default=0.0)
         other = next((c.rate for c in ranked if all(c.trial is not o.trial for o in chosen)), 0.0)
         verdicts = [
@@ -133,10 +133,17 @@ class Hybrid:
     # --- who is chosen ---------------------------------------------------------------------------------------
 
     def _chosen(
-        self, index: Prospects, view: View, ranked: Sequence[Choice], inside: Sequence[Trial], due: Sequence[Trial], free: int
+        self,
+        index: Prospects,
+        view: View,
+        ranked: Sequence[Choice],
+        inside: Sequence[Trial],
+        due: Sequence[Trial],
+        free: int,
+        rng: Rng,
     ) -> list[Choice]:
         """The leader, who the ranks say, and the highest indices."""
-        first = [*self._leader(index, ranked, inside), *self._by_rank(index, view, inside, due)]
+        first = [*self._leader(index, ranked, inside), *self._by_rank(index, view, due, free, rng)]
         chosen: dict[TrialId, Choice] = {}
         for choice in (*first, *ranked):
             if len(chosen) == free:
@@ -152,15 +159,13 @@ class Hybrid:
         if best is not None and chance(best.trial) > max((chance(t) for t in inside), default=0.0):
             yield Choice(best.trial, best.rate, Rule.GOES_AHEAD)
 
-    def _by_rank(self, index: Prospects, view: View, inside: Sequence[Trial], due: Sequence[Trial]) -> Iterator[Choice]:
-        """As many as the floor asks for: promoted by rank, else the next configuration in line."""
-        if not self.floor:
+    def _by_rank(self, index: Prospects, view: View, due: Sequence[Trial], free: int, rng: Rng) -> Iterator[Choice]:
+        """Each free slot with the floor's chance: promoted by rank, else the next configuration in line."""
+        if not self.floor or free <= 0:
             return
-        running = sum(t.verdict is not None and t.verdict.stage > 0 for t in inside)
-        wanted = view.slots // self.floor - running
         able = [t.id for t in due] + list(view.suspended)
         line = iter(view.waiting)
-        for _ in range(wanted):
+        for _ in range(int((rng().random(free) < self.floor).sum())):
             found = promoted(index.seen, index.steps, able, index.sign)
             if found is None:
                 number, stage = next(line, None), index.steps[0]
@@ -202,9 +207,8 @@ class Hybrid:
             return width
         now = max(1, len(view.attempts[trial.attempt].cores) // size)
         seen = index.of.get(trial.id)
-        if seen is None or now == width or width > now and not pays(
-            now, width, index.scaling, dwell_s=seen.longest_s, restart_s=index.costs.restart.mean_s
-        ):
+        dwell_s, restart_s = (seen.longest_s if seen else 0.0), index.costs.restart.mean_s
+        if width > now and not pays(now, width, index.scaling, dwell_s=dwell_s, restart_s=restart_s):
             return now
         return width
 

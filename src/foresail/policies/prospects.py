@@ -1,11 +1,11 @@
 """Of every trial that may still run, started or not: what is foreseen of it and what its next second is worth.
 
-An index, folded from the log. A trial is looked at again at each of the chain's looks (`chain.py`); all of them are when
-the study has grown by a quarter or the lens must change. What is foreseen of a trial's end joins its own curve, by the
+An index, folded from the log. A trial is looked at again at each of the chain's looks (`chain.py`); all of them are
+when the study has grown by a quarter or the lens must change. What is foreseen of a trial's end joins its own curve, by the
 chain, with what trials of similar hyperparameters make of it, by a Gaussian process (`curves/neighbours.py`); of a
 configuration that has not been started only the latter is known, and it is worth what its first look would tell.
 
-Letters: N trials, K looks, Y grid of values, L prices, G nodes of a normal distribution.
+Letters: N trials, K looks, L prices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from foresail.core import events as ev
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import Status, TrialId
+from foresail.core.words import TrialId
 from foresail.curves.neighbours import USELESS, Neighbours, fit_neighbours
 from foresail.policies.chain import LOWEST, NEAREST, PRICES, PRIOR, Chain, Floats, index, looks, read
 from foresail.policies.costs import Costs
@@ -204,11 +204,18 @@ class Prospects:
         moves_NK = np.array([self.shown[n][:1] for n in started])
         zero_N, rho_N = np.zeros(len(started)), np.full(len(started), self.aimed.rho)
         gift_N = self.aimed.gifts(moves_NK, zero_N, rho_N)
-        state = np.ones(len(started), dtype=np.int64), np.minimum(np.nan_to_num(first_N, nan=LOWEST) - self.aim, NEAREST), gift_N
+        state = (
+            np.ones(len(started), dtype=np.int64),
+            np.minimum(np.nan_to_num(first_N, nan=LOWEST) - self.aim, NEAREST),
+            gift_N,
+        )
         later_NL = np.maximum(read(tables.going, *state), 0.0) * seen_N[:, None]
         thought_L = read(tables.going, np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1))[0]
         found_L = later_NL.sum(axis=0) - len(started) * self.steps[0] * PRICES
-        found, thought = index(((PRIOR * thought_L + found_L) / (PRIOR + len(started)))[None])[0], index(thought_L[None])[0]
+        found, thought = (
+            index(((PRIOR * thought_L + found_L) / (PRIOR + len(started)))[None])[0],
+            index(thought_L[None])[0],
+        )
         return float(np.clip(found / max(thought, 1e-12), 0.02, 5.0))
 
     def _show(self, started: Sequence[TrialId], moves_NK: Floats) -> None:
@@ -287,7 +294,9 @@ class Prospects:
                 values[0, : len(looked)] = looked
                 self.shown[trial.id] = self.chain.moves(np.clip(self.sign * self.focus.of(values), LOWEST, 0.0))[0]
 
-    def _keep(self, trials: Sequence[Trial], going_NL: Floats, reach_NK: Floats, mean_N: Floats, yields_N: Floats) -> None:
+    def _keep(
+        self, trials: Sequence[Trial], going_NL: Floats, reach_NK: Floats, mean_N: Floats, yields_N: Floats
+    ) -> None:
         assert self.focus is not None
         step_s_N = np.array([self.costs.step_s(t, self.units[t.id]) for t in trials])
         start_N = np.array([self.costs.start_s(t) for t in trials]) / step_s_N
@@ -304,5 +313,3 @@ class Prospects:
                 reach=reach_NK[row],
                 step_s=float(step_s_N[row]),
             )
-
-

@@ -36,7 +36,7 @@ def promoted(
     """
     places = rungs(steps)
     for this, after in zip(places[-2::-1], places[:0:-1], strict=True):
-        came = sorted((-sign * values[this] for values in seen.values() if len(values) > this))
+        came = sorted(-sign * values[this] for values in seen.values() if len(values) > this)
         if len(came) < ETA:
             continue
         worst = came[len(came) // ETA - 1]

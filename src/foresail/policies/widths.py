@@ -1,7 +1,7 @@
 """How wide trials run: units of cores go where the next one is worth most.
 
-With index nu_i at one unit and speed-up s(k) at k, a unit more is worth nu_i (s(k + 1) - s(k)); for concave s the greedy
-order is the optimal one. s(k) = k**e, with e learned from the study's own trials that have run at several widths.
+With index nu_i at one unit and speed-up s(k) at k, a unit more is worth nu_i (s(k + 1) - s(k)); for concave s the
+greedy order is the optimal one. s(k) = k**e, with e learned from the study's own trials that have run at several widths.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ class Scaling:
         return min(1.0, max(0.0, (unit * self.prior + self.moment) / (unit + self.weight)))
 
     def speedup(self, units: int) -> float:
-        return float(units**self.exponent)
+        return math.pow(units, self.exponent)
 
 
 def spread(rates: Sequence[float], units: int, scaling: Scaling, *, widest: int) -> list[int]:
     """Units of each trial, in the order of `rates`: one each first, as far as there are; the rest by what they add."""
     given = [1 if place < units else 0 for place in range(len(rates))]
     left = units - sum(given)
-    gain = lambda place, width: -rates[place] * (scaling.speedup(width + 1) - scaling.speedup(width))
+
+    def gain(place: int, width: int) -> float:
+        return -rates[place] * (scaling.speedup(width + 1) - scaling.speedup(width))
+
     heap = [(gain(place, 1), place) for place in range(len(rates)) if given[place] and widest > 1]
     heapq.heapify(heap)
     while left > 0 and heap:
