@@ -62,12 +62,13 @@ SENTENCES: dict[Rule, str] = {
     "{rate:.3g} an hour on {cores:.0f} cores, the best of those without a slot {other:.3g}",
     Rule.WORTH_A_LOOK: "new; configurations like it make P = {p:.3f} to get to {aim:.6g}, {final:.6g} expected; worth "
     "{rate:.3g} an hour on {cores:.0f} cores, the best of those without a slot {other:.3g}",
-    Rule.WORTH_LESS: "P = {p:.3f} to get to {aim:.6g}, {final:.6g} expected; worth {rate:.3g} an hour, the best {other:.3g}",
+    Rule.WORTH_LESS: "P = {p:.3f} to get to {aim:.6g}, {final:.6g} expected; worth {rate:.3g} an hour, the best "
+    "{other:.3g}",
     Rule.WORTH_NOTHING: "P = {p:.2g} to get to {aim:.6g}, under {hopeless:.2g}; {final:.6g} expected",
-    Rule.GOES_AHEAD: "most likely to get to {aim:.6g}, P = {p:.3f}, {final:.6g} expected; it goes ahead, so that the study "
-    "learns how curves end",
-    Rule.RANK_FLOOR: "by its rank and not by its index: a share of the slots does not rest on the forecasts; P = {p:.3f} to "
-    "get to {aim:.6g}, worth {rate:.3g} an hour",
+    Rule.GOES_AHEAD: "most likely to get to {aim:.6g}, P = {p:.3f}, {final:.6g} expected; it goes ahead, so that the "
+    "study learns how curves end",
+    Rule.RANK_FLOOR: "by its rank and not by its index: a share of the slots does not rest on the forecasts; "
+    "P = {p:.3f} to get to {aim:.6g}, worth {rate:.3g} an hour",
     Rule.ORACLE_KNOWS: "knows that the trial gets to {value:.6g} in {left_s:.3g} s",
     Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.6g}, "
     "expected time to the target {ert_s:.3g} s",

@@ -8,9 +8,9 @@ of `unit(y)`, is
     m_k = mean_k + spread_k r_k,   r_k = u sqrt(rho) + e_k sqrt(1 - rho),   e_k standard normal,
 
 the first "move" being its first value itself. The gift may drift, u' = phi u + noise (`stays`). What it adds to r is
-followed by Kalman's filter. Means, spreads, rho and phi are fitted to the moves given what was believed before each: which trials go
-on is decided from what has been seen of them, so that they are not biased by it (Rubin, Biometrika 1976). Each look is
-drawn towards the one before; beyond the frontier progress is expected to go on.
+followed by Kalman's filter. Means, spreads, rho and phi are fitted to the moves given what was believed before
+each: which trials go on is decided from what has been seen of them, so that they are not biased by it (Rubin,
+Biometrika 1976). Each look is drawn towards the one before; beyond the frontier progress is expected to go on.
 
 Tables over a grid of values and gifts follow by backward recursion: the chance to reach the target by each later look,
 the expected value at the end, and the worth of going on at a price, which gives the Gittins index (`index`).
@@ -73,8 +73,12 @@ def unit(y: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Chain:
-    """The law. `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included;
-    `rho`: share of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`: the target of the tables, in the lens."""
+    """The law.
+
+    `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included; `rho`: share
+    of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`: the
+    target of the tables, in the lens.
+    """
 
     steps_K: NDArray[np.int64]
     mean_K: Floats
@@ -221,7 +225,8 @@ def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: fl
         left = _opened(left, rho, stays)
         found.append((mean, spread, min(PRIOR + len(r), MOST_FREEDOM)))
         prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean, FADES * spread)
-    return likelihood, Chain(steps_K, *np.array(found).T, rho, stays)
+    mean_K, spread_K, freedom_K = np.array(found).T
+    return likelihood, Chain(steps_K, mean_K, spread_K, freedom_K, rho, stays)
 
 
 def _opened(left: Any, rho: float, stays: float) -> Any:

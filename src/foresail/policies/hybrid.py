@@ -154,7 +154,10 @@ class Hybrid:
     def _leader(self, index: Prospects, ranked: Sequence[Choice], inside: Sequence[Trial]) -> Iterator[Choice]:
         if index.ended >= ENDED_ENOUGH:
             return
-        chance = lambda trial: index.of[trial.id].p if trial.values and trial.id in index.of else -1.0
+
+        def chance(trial: Trial) -> float:
+            return index.of[trial.id].p if trial.values and trial.id in index.of else -1.0
+
         best = max(ranked, key=lambda c: (chance(c.trial), -c.trial.id), default=None)
         if best is not None and chance(best.trial) > max((chance(t) for t in inside), default=0.0):
             yield Choice(best.trial, best.rate, Rule.GOES_AHEAD)

@@ -1,9 +1,9 @@
 """Of every trial that may still run, started or not: what is foreseen of it and what its next second is worth.
 
 An index, folded from the log. A trial is looked at again at each of the chain's looks (`chain.py`); all of them are
-when the study has grown by a quarter or the lens must change. What is foreseen of a trial's end joins its own curve, by the
-chain, with what trials of similar hyperparameters make of it, by a Gaussian process (`curves/neighbours.py`); of a
-configuration that has not been started only the latter is known, and it is worth what its first look would tell.
+when the study has grown by a quarter or the lens must change. What is foreseen of a trial joins its own moves with
+what trials of similar hyperparameters have made of theirs, by a Gaussian process (`curves/neighbours.py`); of a
+configuration that has not been started only the latter is known, and it is worth what first looks have yielded.
 
 Letters: N trials, K looks, L prices.
 """

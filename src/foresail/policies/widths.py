@@ -1,7 +1,8 @@
 """How wide trials run: units of cores go where the next one is worth most.
 
 With index nu_i at one unit and speed-up s(k) at k, a unit more is worth nu_i (s(k + 1) - s(k)); for concave s the
-greedy order is the optimal one. s(k) = k**e, with e learned from the study's own trials that have run at several widths.
+greedy order is the optimal one. s(k) = k**e, with e learned from the study's own trials that have run at several
+widths.
 """
 
 from __future__ import annotations
