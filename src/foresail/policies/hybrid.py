@@ -45,12 +45,11 @@ HALF_SEEN = 0.4
 
 @dataclass(frozen=True)
 class Choice:
-    """A trial that may have a slot, with its index; `rule` why; `stage`: the step up to which it then runs."""
+    """A trial that may have a slot, with its index, and `rule`, why."""
 
     trial: Trial
     rate: float
     rule: Rule
-    stage: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,10 @@ class Hybrid:
         return self.pool if view.spec.search.name in MODEL_FREE else view.slots
 
     def _is_due(self, index: Prospects, trial: Trial) -> bool:
-        """Whether a running trial stands at a look, and has finished what a rank gave it."""
+        """Whether a running trial stands at a look."""
         if trial.max_steps is not None and trial.last_step >= trial.max_steps:
             return False  # it leaves by itself
-        promised = trial.verdict is not None and trial.last_step < trial.verdict.stage
-        return index.at_look(trial) and not promised
+        return index.at_look(trial)
 
     def _is_hopeless(self, index: Prospects, trial: Trial) -> bool:
         seen = index.of.get(trial.id)
@@ -169,15 +167,14 @@ class Hybrid:
         able = [t.id for t in due] + list(view.suspended)
         line = iter(view.waiting)
         for _ in range(int((rng().random(free) < self.floor).sum())):
-            found = promoted(index.seen, index.steps, able, index.sign)
-            if found is None:
-                number, stage = next(line, None), index.steps[0]
+            number = promoted(index.seen, index.steps, able, index.sign)
+            if number is None:
+                number = next(line, None)
             else:
-                number, stage = found
                 able.remove(number)
             if number is not None:
                 trial = view.trials[number]
-                yield Choice(trial, self._rate(index, view, trial), Rule.RANK_FLOOR, stage)
+                yield Choice(trial, self._rate(index, view, trial), Rule.RANK_FLOOR)
 
     # --- verdicts --------------------------------------------------------------------------------------------
 
@@ -218,7 +215,7 @@ class Hybrid:
     def _run(self, index: Prospects, view: View, choice: Choice, cores: int, other: float) -> Verdict:
         numbers = {**self._numbers(index, choice.trial, choice.rate), "other": 3600.0 * other, "cores": cores}
         label = Label.PROMISING if choice.trial.values else Label.OPPORTUNISTIC
-        return Verdict(choice.trial.id, Act.RUN, Reason(choice.rule, numbers), cores, label, choice.stage)
+        return Verdict(choice.trial.id, Act.RUN, Reason(choice.rule, numbers), cores, label)
 
     def _others(self, index: Prospects, view: View, trials: Sequence[Trial], best: float) -> Iterator[Verdict]:
         for trial in trials:

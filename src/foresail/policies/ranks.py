@@ -24,8 +24,8 @@ def rungs(steps: Sequence[int]) -> list[int]:
 
 def promoted(
     seen: Mapping[TrialId, Sequence[float]], steps: Sequence[int], able: Sequence[TrialId], sign: float
-) -> tuple[TrialId, int] | None:
-    """Who goes on, and to which step: of the highest rung where there is one, the best of those that stand among the
+) -> TrialId | None:
+    """Who goes on: of the highest rung where there is one, the best of those that stand among the
     best third of all that came to it.
 
     Args:
@@ -42,5 +42,5 @@ def promoted(
         worst = came[len(came) // ETA - 1]
         here = [n for n in able if this < len(seen.get(n, ())) <= after and -sign * seen[n][this] <= worst]
         if here:
-            return min(here, key=lambda n: (-sign * seen[n][this], n)), steps[after]
+            return min(here, key=lambda n: (-sign * seen[n][this], n))
     return None

@@ -137,7 +137,7 @@ def test_the_best_third_of_a_rung_goes_on_from_the_highest_rung() -> None:
     steps = looks(20).tolist()
     assert [steps[p] for p in rungs(steps)] == [1, 3, 11, 20]
     seen = {TrialId(n): [0.1 * n] for n in range(6)}
-    assert promoted(seen, steps, list(seen), 1.0) == (TrialId(5), 3)
-    assert promoted(seen, steps, list(seen), -1.0) == (TrialId(0), 3)
+    assert promoted(seen, steps, list(seen), 1.0) == TrialId(5)
+    assert promoted(seen, steps, list(seen), -1.0) == TrialId(0)
     assert promoted(seen, steps, [TrialId(3)], 1.0) is None
     assert promoted({}, steps, [], 1.0) is None
