@@ -39,9 +39,7 @@ def main() -> None:
         arguments.json.write_text(json.dumps(result, indent=1, default=float) + "\n")
 
 
-def quality(
-    traces: list[Trace], seed: int, repeats: int, mcmc_trials: int, rows: list[tables.Row]
-) -> dict[str, Any]:
+def quality(traces: list[Trace], seed: int, repeats: int, mcmc_trials: int, rows: list[tables.Row]) -> dict[str, Any]:
     """Runs the contest, prints its tables, and adds to the acceptance list."""
     main_rows, early_rows = contest.Rows(), contest.Rows()
     top: dict[str, dict[str, float]] = {}
@@ -80,9 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="write all tables here")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=1, help="studies drawn from each trace at each prefix")
-    parser.add_argument(
-        "--mcmc", type=int, default=3, help="forecasts by MCMC in each study, half a second each"
-    )
+    parser.add_argument("--mcmc", type=int, default=3, help="forecasts by MCMC in each study, half a second each")
     parser.add_argument("--no-speed", action="store_true")
     parser.add_argument("--speed-only", action="store_true")
     return parser.parse_args()

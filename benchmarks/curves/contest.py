@@ -166,8 +166,7 @@ def residuals_of(traces: list[Trace], prefix: float, seed: int) -> dict[str, dic
     if len(traces) == 1:
         return missed
     return {
-        t.name: {b: np.concatenate([missed[o.name][b] for o in traces if o is not t]) for b in both}
-        for t in traces
+        t.name: {b: np.concatenate([missed[o.name][b] for o in traces if o is not t]) for b in both} for t in traces
     }
 
 
@@ -182,9 +181,7 @@ def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
     rankings = {"last": baselines.last_value(s) + jitter}
     for which in (OURS, "plain"):
         f = forecast_of(which, s, rng)
-        ahead = np.where(f.future, f.mean, np.nan)[
-            s.asked
-        ]  # the mean of what is still to come, not of its end alone
+        ahead = np.where(f.future, f.mean, np.nan)[s.asked]  # the mean of what is still to come, not of its end alone
         rankings[which] = trace.sign * np.nanmean(ahead, axis=1) + jitter * f.unit
     hits = {name: (truth[np.argsort(-rank)[:number]] >= wanted).mean() for name, rank in rankings.items()}
     return {name: float(hit) for name, hit in hits.items()}

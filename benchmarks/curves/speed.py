@@ -27,9 +27,7 @@ def curves(trials: int, seed: int = 0) -> tuple[list[Floats], list[Floats], Floa
     rng = np.random.default_rng(seed)
     t = np.arange(1.0, POINTS + 1)
     height, tau = rng.uniform(0.2, 0.9, trials), rng.uniform(3, 60, trials)
-    values = [
-        0.1 + h * (1 - np.exp(-t / s)) + rng.normal(0, 0.01, POINTS) for h, s in zip(height, tau, strict=True)
-    ]
+    values = [0.1 + h * (1 - np.exp(-t / s)) + rng.normal(0, 0.01, POINTS) for h, s in zip(height, tau, strict=True)]
     return [t] * trials, values, rng.random((trials, KNOBS))
 
 
@@ -51,9 +49,7 @@ def measure() -> dict[str, float]:
         "ten_thousand_ms": _best(lambda: _all_of(*many), 2),
         "one_of_a_study_of_10000_ms": _update_ms(many),
         "final_one_ms": _best(lambda: forecast(one[0], one[1], [END], mode="max").quantile(0.5), 40),
-        "final_ten_thousand_ms": _best(
-            lambda: forecast(many[0], many[1], [END], mode="max").quantile(0.5), 2
-        ),
+        "final_ten_thousand_ms": _best(lambda: forecast(many[0], many[1], [END], mode="max").quantile(0.5), 2),
         "mcmc_ms": _best(lambda: mcmc.law(one[1][0], float(END), GRID, 0), 2),
     }
     tracemalloc.start()
@@ -103,16 +99,10 @@ def acceptance(speed: dict[str, float]) -> list[Row]:
         "ten_thousand_peak_mb": ("10,000 trials, peak MB", 500.0),
         "one_of_a_study_of_10000_ms": ("a new point and forecast in a study of 10,000, ms", 1.0),
     }
-    rows = [
-        Row(text, f"{speed[k]:.2f}", f"< {limit:g}", speed[k] < limit) for k, (text, limit) in limits.items()
-    ]
+    rows = [Row(text, f"{speed[k]:.2f}", f"< {limit:g}", speed[k] < limit) for k, (text, limit) in limits.items()]
     for key, text, goal in (
         ("mcmc_over_one", "one by one", 1500.0),
         ("mcmc_over_batch", "in a batch of 10,000", 50_000.0),
     ):
-        rows.append(
-            Row(
-                f"times faster than the MCMC, {text}", f"{speed[key]:.0f}", f">= {goal:g}", speed[key] >= goal
-            )
-        )
+        rows.append(Row(f"times faster than the MCMC, {text}", f"{speed[key]:.0f}", f">= {goal:g}", speed[key] >= goal))
     return rows

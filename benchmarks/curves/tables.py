@@ -94,9 +94,7 @@ def prefix_table(table: Table) -> list[dict[str, Any]]:
     return lines
 
 
-def acceptance(
-    main: Table, early: Table, top: dict[str, dict[str, float]], families: dict[str, str]
-) -> list[Row]:
+def acceptance(main: Table, early: Table, top: dict[str, dict[str, float]], families: dict[str, str]) -> list[Row]:
     """The acceptance list, from the rows of all prefixes, of the early ones, and from what rankings found."""
     lines = {(x["family"], x["method"]): x for x in methods_table(main)}
     names = [f for f in dict.fromkeys(x["family"] for x in lines.values()) if f != "all"]
@@ -116,9 +114,7 @@ def _crps_rows(main: Table, lines: dict[tuple[str, str], dict[str, Any]], famili
         ratio = lines["all", OURS]["crps"] / lines["all", rival]["crps"]
         each = {f: lines[f, OURS]["crps"] / lines[f, rival]["crps"] for f in families}
         rows.append(Row(f"CRPS over {rival}, all", f"{ratio:.3f}", f"<= {overall}", ratio <= overall))
-        rows.append(
-            Row(f"CRPS over {rival}, worst family", _worst(each), f"<= {worst}", max(each.values()) <= worst)
-        )
+        rows.append(Row(f"CRPS over {rival}, worst family", _worst(each), f"<= {worst}", max(each.values()) <= worst))
     rivals = [m for m in (*BASELINES, MCMC) if ("all", m) in lines]
     best = max(rivals, key=lambda m: lines["all", m]["log"])
     ours = lines["all", OURS]["log"]
@@ -154,9 +150,7 @@ def _worst(each: dict[str, float], largest: bool = True) -> str:
     return f"{each[name]:.3f} ({name})"
 
 
-def _calibration_rows(
-    main: Table, lines: dict[tuple[str, str], dict[str, Any]], families: list[str]
-) -> list[Row]:
+def _calibration_rows(main: Table, lines: dict[tuple[str, str], dict[str, Any]], families: list[str]) -> list[Row]:
     rows = []
     for level, tolerance in zip(LEVELS, TOLERANCE, strict=True):
         off = {f: lines[f, OURS][f"cov{int(100 * level)}"] - level for f in families}
@@ -180,11 +174,7 @@ def _calibration_rows(
     rows.append(Row("Brier over the best baseline, worst family", _worst(worst_brier), "< 1", beaten))
     tails = {f"{p:.0%}": tail_ratio(t["reach"], t["event"]) for p in np.unique(main["prefix"])
              if len((t := pick(ours, prefix=p))["reach"])}  # fmt: skip
-    rows.append(
-        Row(
-            "small chances: seen over said, worst prefix", _worst(tails), "<= 1.5", max(tails.values()) <= 1.5
-        )
-    )
+    rows.append(Row("small chances: seen over said, worst prefix", _worst(tails), "<= 1.5", max(tails.values()) <= 1.5))
     return rows
 
 
@@ -215,9 +205,7 @@ def _view_rows(main: Table, early: Table) -> list[Row]:
         for m in (OURS, "local", "plain", "permuted")
     }
     each = {t: whole[OURS][t] / whole["local"][t] for t in whole[OURS]}
-    rows.append(
-        Row("global view over none, worst trace", _worst(each), "<= 1.02", max(each.values()) <= 1.02)
-    )
+    rows.append(Row("global view over none, worst trace", _worst(each), "<= 1.02", max(each.values()) <= 1.02))
     for rival in ("plain", "local"):
         ratio = np.mean(list(whole["permuted"].values())) / np.mean(list(whole[rival].values()))
         words = {"plain": "no hyperparameters", "local": "no global view"}[rival]
@@ -233,9 +221,7 @@ def show(lines: list[dict[str, Any]] | list[Row]) -> str:
     cells = [[_cell(d.get(k)) for k in dicts[0]] for d in dicts]
     head = list(dicts[0])
     widths = [max(len(r[i]) for r in [head, *cells]) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in [head, *cells]
-    )
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in [head, *cells])
 
 
 def _cell(value: Any) -> str:

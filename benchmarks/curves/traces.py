@@ -100,9 +100,7 @@ def _features(knobs: Mapping[str, Mapping[str, Any]], rows: list[dict[str, str]]
     for name, knob in knobs.items():
         texts = [row.get(name, "") for row in rows]
         if knob["type"] == "categorical":
-            columns += [
-                0.7 * np.array([t == str(choice) for t in texts], dtype=float) for choice in knob["choices"]
-            ]
+            columns += [0.7 * np.array([t == str(choice) for t in texts], dtype=float) for choice in knob["choices"]]
             continue
         number = np.array([float(t) if t else np.nan for t in texts])
         if knob.get("log"):
@@ -130,10 +128,7 @@ class Study:
 
     @property
     def values(self) -> list[Floats]:
-        return [
-            self.trace.values[i][self.trace.steps[i] <= seen]
-            for i, seen in zip(self.who, self.seen, strict=True)
-        ]
+        return [self.trace.values[i][self.trace.steps[i] <= seen] for i, seen in zip(self.who, self.seen, strict=True)]
 
     def _pairs(self) -> list[tuple[Floats, float]]:
         return [(self.trace.steps[i], seen) for i, seen in zip(self.who, self.seen, strict=True)]
@@ -163,9 +158,7 @@ CONTEXT = (1.0,) * 10 + (0.4,) * 10 + (0.15,) * 10
 SIZE = 60
 
 
-def study(
-    trace: Trace, prefix: float, rng: np.random.Generator, context: tuple[float, ...] = CONTEXT
-) -> Study:
+def study(trace: Trace, prefix: float, rng: np.random.Generator, context: tuple[float, ...] = CONTEXT) -> Study:
     """Seeded draw; trials that have diverged already at the prefix are context, never asked for.
 
     At a prefix above zero each trial has at least its first point.

@@ -90,9 +90,7 @@ def scores_of(tables: list[Exhaustive]) -> list[Score]:
         others = [t for t in tables if t is not own]
         prior = None
         if others:
-            prior = fit(
-                STEP_TIME, join(*(t.rows for t in others)), np.concatenate([t.seconds for t in others])
-            )
+            prior = fit(STEP_TIME, join(*(t.rows for t in others)), np.concatenate([t.seconds for t in others]))
         found.append(_score(own, prior))
     return found
 
@@ -104,9 +102,7 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
     def replayed(system: SystemConfiguration) -> Measurement:
         return Measurement(system, settled([truth[system]] * 6), 3e8, each)
 
-    result = profile(
-        own.name, own.systems, job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed
-    )
+    result = profile(own.name, own.systems, job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed)
     best = float(own.seconds.min())
     unseen = [line for line in result.lines if line.measured_s is None]
     errors = [abs(line.predicted_s / truth[line.system] - 1) for line in unseen]
@@ -165,9 +161,7 @@ def sharing(tables: list[Exhaustive], *, seconds: float, rounds: int) -> list[Sc
 @click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), default=_JOBS, help="Which jobs.")
 @click.option("--workers", multiple=True, default=(0, 1, 2), show_default=True, help="Loader workers to try.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write rows and times here.")
-@click.option(
-    "--replay", type=click.Path(exists=True, path_type=Path), help="Score what such a file measured."
-)
+@click.option("--replay", type=click.Path(exists=True, path_type=Path), help="Score what such a file measured.")
 def main(
     seconds: float,
     rounds: int,

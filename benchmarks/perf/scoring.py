@@ -86,9 +86,7 @@ class Trials:
     scores: list[np.ndarray] = dataclasses.field(default_factory=list)
     jobs: list[str] = dataclasses.field(default_factory=list)
 
-    def add(
-        self, job: str, prior: Fit | None, runs: Runs, probes: np.ndarray, rest: np.ndarray
-    ) -> Fit | None:
+    def add(self, job: str, prior: Fit | None, runs: Runs, probes: np.ndarray, rest: np.ndarray) -> Fit | None:
         """Fit the probes of a job, predict the rest."""
         model = prior
         if len(probes):

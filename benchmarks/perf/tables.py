@@ -207,8 +207,7 @@ def _row(entry: dict[str, str]) -> dict[str, float] | None:
         pp=pp,
         micro_batch=max(1, int(micro)),
         accumulation=max(1, int(accumulation)),
-        sharding=_SHARDINGS.get(sharding)
-        or (Sharding(sharding) if sharding in list(Sharding) else Sharding.NONE),
+        sharding=_SHARDINGS.get(sharding) or (Sharding(sharding) if sharding in list(Sharding) else Sharding.NONE),
         recompute=Recompute(recompute) if recompute in list(Recompute) else Recompute.NONE,
         precision=_precision(entry),
     )

@@ -75,9 +75,9 @@ def unit(y: Floats) -> Floats:
 class Chain:
     """The law.
 
-    `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included; `rho`: share
-    of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`: the
-    target of the tables, in the lens.
+    `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included; `rho`:
+    share of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`:
+    the target of the tables, in the lens.
     """
 
     steps_K: NDArray[np.int64]
@@ -208,7 +208,7 @@ def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: fl
     found, likelihood = [], -1.0 * (rho - 0.35) ** 2
     gift_N, left, prior = np.zeros(len(values_NK)), rho, START
     for k in range(len(steps_K)):
-        seen = np.isfinite(values_NK[:, k])
+        seen = np.isfinite(values_NK[:, max(0, k - 1) : k + 1]).all(axis=1)
         if k:
             before = values_NK[seen, k - 1]
             moved = (values_NK[seen, k] - before) / unit(before)

@@ -141,3 +141,11 @@ def test_the_best_third_of_a_rung_goes_on_from_the_highest_rung() -> None:
     assert promoted(seen, steps, list(seen), -1.0) == TrialId(0)
     assert promoted(seen, steps, [TrialId(3)], 1.0) is None
     assert promoted({}, steps, [], 1.0) is None
+
+
+def test_values_that_were_missing_at_first_are_no_moves() -> None:
+    values = simulated(20)
+    values[3, :2] = np.nan
+    chain = Chain.fit(looks(20), values)
+    assert np.isfinite(chain.mean_K).all()
+    assert np.isnan(chain.moves(values)[3, :3]).all()
