@@ -274,7 +274,7 @@ class Prospects:
     # --- looking ---------------------------------------------------------------------------------------------
 
     def _see(self, trials: Sequence[Trial]) -> None:
-        if self.chain is None or self.aimed is None:
+        if self.chain is None or self.aimed is None or not trials:
             return
         self._update(trials)
         look_N, value_N, gift_N = self._states(trials)
