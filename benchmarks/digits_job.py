@@ -40,7 +40,6 @@ def study(storage, trials):
 def bare(configs):
     """Two workers, a queue by turns, no framework."""
     import torch
-
     from benchmarks.digits_training import epochs
 
     children = []

@@ -26,6 +26,12 @@ class Rule(StrEnum):
     BANDIT_BEHIND = "bandit_behind"
     IMPROVES_FASTEST = "improves_fastest"
     IMPROVES_SLOWER = "improves_slower"
+    WORTH_MOST = "worth_most"
+    WORTH_A_LOOK = "worth_a_look"
+    WORTH_LESS = "worth_less"
+    WORTH_NOTHING = "worth_nothing"
+    GOES_AHEAD = "goes_ahead"
+    RANK_FLOOR = "rank_floor"
     ORACLE_KNOWS = "oracle_knows"
     POP_PROMISING = "pop_promising"
     POP_OPPORTUNISTIC = "pop_opportunistic"
@@ -52,6 +58,17 @@ SENTENCES: dict[Rule, str] = {
     "{slack:.0%} of itself",
     Rule.IMPROVES_FASTEST: "expected gain {gain:.3g} in {cost_s:.3g} s of training; among the {slots:.0f} fastest",
     Rule.IMPROVES_SLOWER: "expected gain {gain:.3g} in {cost_s:.3g} s of training; {slots:.0f} others are faster",
+    Rule.WORTH_MOST: "P = {p:.3f} to get to {aim:.6g}, in {expected_s:.3g} s if it does, {final:.6g} expected; worth "
+    "{rate:.3g} an hour on {cores:.0f} cores, the best of those without a slot {other:.3g}",
+    Rule.WORTH_A_LOOK: "new; configurations like it make P = {p:.3f} to get to {aim:.6g}, {final:.6g} expected; worth "
+    "{rate:.3g} an hour on {cores:.0f} cores, the best of those without a slot {other:.3g}",
+    Rule.WORTH_LESS: "P = {p:.3f} to get to {aim:.6g}, {final:.6g} expected; worth {rate:.3g} an hour, the best "
+    "{other:.3g}",
+    Rule.WORTH_NOTHING: "P = {p:.2g} to get to {aim:.6g}, under {hopeless:.2g}; {final:.6g} expected",
+    Rule.GOES_AHEAD: "most likely to get to {aim:.6g}, P = {p:.3f}, {final:.6g} expected; it goes ahead, so that the "
+    "study learns how curves end",
+    Rule.RANK_FLOOR: "by its rank and not by its index: a share of the slots does not rest on the forecasts; "
+    "P = {p:.3f} to get to {aim:.6g}, worth {rate:.3g} an hour",
     Rule.ORACLE_KNOWS: "knows that the trial gets to {value:.6g} in {left_s:.3g} s",
     Rule.POP_PROMISING: "P(target in time) = {p:.3f} >= {threshold:.3f}; expected value at the end {final:.4g}, "
     "expected time to the target {ert_s:.1f} s",

@@ -14,6 +14,7 @@ from foresail.policies.brackets import Halving
 from foresail.policies.earlyterm import EarlyTerm
 from foresail.policies.fifo import Fifo
 from foresail.policies.freezethaw import FreezeThaw
+from foresail.policies.hybrid import Hybrid
 from foresail.policies.hypersched import HyperSched
 from foresail.policies.median import MedianStopping
 from foresail.policies.pasha import Pasha
@@ -38,6 +39,7 @@ def _grid() -> Fifo:
 
 
 _POLICIES: dict[str, Callable[..., AnyPolicy]] = {
+    "hybrid": Hybrid,
     "fifo": Fifo,
     "random": Fifo,
     "grid": _grid,
