@@ -1,9 +1,11 @@
 """The demo with one policy against another, side by side, each from nothing as a user runs it.
 
-    python -m benchmarks.demo [--policies pop,fifo] [--seeds 5] [--json FILE]
+    python -m benchmarks.demo [--policies pop,fifo] [--seeds 5] [--cap 4] [--json FILE]
 
 Wall seconds from the command to the goal (process start, imports and all), and what was done until then. The policies
-of a seed see the same configurations in the same order. Runs alternate, so that a noisy machine is noisy for all.
+of a seed see the same configurations in the same order. Runs alternate, so that a noisy machine is noisy for all. A
+run that takes `cap` times as long as the first policy's of its seed is stopped and counts with that time: ratios are
+then bounds from above.
 """
 
 from __future__ import annotations
@@ -18,19 +20,21 @@ import time
 from pathlib import Path
 from typing import Any
 
+LONGEST_S = 1200.0
 RUN = """
 import sys, json
 from foresail.demo import study
-result = study(seed=int(sys.argv[1]), storage=sys.argv[2], policy=sys.argv[3]).run(quiet=True)
+made = study(seed=int(sys.argv[1]), storage=sys.argv[2], policy=sys.argv[3], within=float(sys.argv[4]))
+result = made.run(quiet=True)
 found = {"end": result.end, "best": result.best.value, "trials": len(result.view.trials), "epochs": result.points}
 print(json.dumps(found))
 """
 
 
-def run(policy: str, seed: int) -> dict[str, Any]:
+def run(policy: str, seed: int, within_s: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
-        command = [sys.executable, "-c", RUN, str(seed), str(Path(folder) / "demo.db"), policy]
+        command = [sys.executable, "-c", RUN, str(seed), str(Path(folder) / "demo.db"), policy, str(within_s)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return {"policy": policy, "seed": seed, "seconds": time.monotonic() - started, **json.loads(done.stdout)}
 
@@ -50,14 +54,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", default="pop,fifo")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cap", type=float, default=4.0)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     policies = args.policies.split(",")
     rows: list[dict[str, Any]] = []
     for seed in range(args.seeds):
+        within_s = LONGEST_S
         for policy in policies:
-            rows.append(run(policy, seed))
+            rows.append(run(policy, seed, within_s))
             print(json.dumps(rows[-1]), flush=True)
+            within_s = args.cap * rows[-1]["seconds"] if policy == policies[0] else within_s
     for policy in policies[1:]:
         print(compare(rows, policies[0], policy))
     if args.json:

@@ -13,7 +13,7 @@ from foresail.core.goal import maximize
 from foresail.errors import MissingExtraError
 from foresail.space import Float, Int, Space
 
-TARGET = 0.9645
+TARGET = 0.967
 SPACE = Space(
     lr=Float(1e-5, 10.0, log=True),
     momentum=Float(0.0, 0.99),
@@ -25,7 +25,9 @@ SPACE = Space(
 )
 
 
-def study(*, seed: int = 0, storage: str | Path = "demo.db", policy: str = "pop", target: float = TARGET) -> Study:
+def study(
+    *, seed: int = 0, storage: str | Path = "demo.db", policy: str = "pop", within: str | float = "20 min"
+) -> Study:
     """The demo's study.
 
     Raises:
@@ -35,5 +37,5 @@ def study(*, seed: int = 0, storage: str | Path = "demo.db", policy: str = "pop"
         from foresail.demo.digits import EPOCHS, train
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "demo") from None
-    goal = maximize("accuracy", target=target, within="20 min")
+    goal = maximize("accuracy", target=TARGET, within=within)
     return Study(train, space=SPACE, goal=goal, storage=storage, policy=policy, seed=seed, workers=2, max_steps=EPOCHS)
