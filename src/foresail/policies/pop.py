@@ -1,6 +1,7 @@
 """POP: promising, opportunistic, poor (Rasley et al., HyperDrive, Middleware 2017).
 
-For each trial, p = P(it reaches the target in the time that is left), by first passage. With S slots and one slot a
+For each trial, p = P(it reaches the target in the time that is left), by first passage, as far as the study has borne
+such chances out (`Turns.trust`). With S slots and one slot a
 trial, S_desired(p) counts the trials with at least p, S_deserved(p) = S p is the share of the machine that such a
 confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_deserved).
 
@@ -8,9 +9,10 @@ confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_des
 * Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
   the highest chance per second, a new configuration counting with what the study's seconds have yielded so far; one
   turn in `fair` goes to who has waited longest.
-* Poor, p < `poor`: it gets a turn only if nobody else wants one, and is ended when `poor_after` of its steps have been
-  seen. Before that a small p proves little: forecasts from short curves are too sure of their lower tail
-  (docs/curves.md), so it is suspended, and comes back if its chance rises.
+* Poor, foreseen to fail (chance < `poor`): it gets a turn only if nobody else wants one, and is ended when `poor_after`
+  of its steps have been seen, unless it is the study's best. Before that a small chance proves little: forecasts from
+  short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes back if its chance
+  rises.
 
 Without a target, p is the chance to beat the best value seen so far.
 """
