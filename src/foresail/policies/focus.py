@@ -3,8 +3,7 @@
 Its width is a twentieth of the way from where trials start to the target. What is far from the target is drawn
 together logarithmically, so the difference between 0.95 and 0.98 counts when the target is 0.98, and the difference
 between 0.2 and 0.4 counts little. The map is monotone: a chance to reach a value is the same chance on both sides of
-it. Measured on recorded curves it takes a third off the Brier score of such chances
-(docs/decisions/0002-focus-on-the-target.md).
+it. What it is worth, and where it is not: docs/decisions/0002-focus-on-the-target.md.
 """
 
 from __future__ import annotations
