@@ -126,7 +126,7 @@ class Chain:
         """Backward recursion over the looks, from the end."""
         states, looks_ = len(VALUES) * len(GIFTS), len(self.steps_K)
         going, reach = np.full((looks_ + 1, states, len(PRICES)), -1.0), np.zeros((looks_ + 1, states, looks_))
-        end = np.empty((looks_ + 1, states))
+        end = np.zeros((looks_ + 1, states))  # rows that no state of a look has are read with weight 0
         end[-1] = np.repeat(VALUES, len(GIFTS))
         after = np.zeros((states, len(PRICES)))
         for k in range(looks_ - 1, -1, -1):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.core.words import TrialId
-from foresail.policies.chain import GIFTS, PRICES, VALUES, Chain, index, looks, read, unit
+from foresail.policies.chain import GIFTS, LOWEST, PRICES, VALUES, Chain, index, looks, read, unit
 from foresail.policies.ranks import promoted, rungs
 from foresail.policies.widths import Scaling, pays, spread
 
@@ -89,6 +89,13 @@ def test_being_able_to_stop_is_worth_something() -> None:
     whole = tables.reach[1, :, -1] / float(CHAIN.steps_K[-1] - CHAIN.steps_K[0])
     found = index(tables.going[1])
     assert (found >= 0.9 * whole - PRICES[0]).all()
+
+
+def test_no_table_has_a_row_that_was_never_written() -> None:
+    end = CHAIN.tables.end  # a row of weight 0 must not be read as nan
+    assert np.isfinite(end).all()
+    assert ((end >= LOWEST) & (end <= 0.0)).all()
+    assert (end[0, len(GIFTS) :] == 0.0).all()
 
 
 def test_tables_are_read_straight_between_their_corners() -> None:
