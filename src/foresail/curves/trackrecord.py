@@ -19,7 +19,7 @@ from foresail.curves.posterior import Rows, cut
 from foresail.curves.scale import FLOOR
 from foresail.curves.score import Scorecard, scorecard
 from foresail.curves.tables import scores_at
-from foresail.curves.view import GlobalView, finished_trials
+from foresail.curves.view import GlobalView
 
 Floats = NDArray[Any]
 
@@ -30,7 +30,7 @@ HARD = 0.8  # the event of the small chances: to end above this quantile of the 
 
 def track_record(view: GlobalView, network: Network, history: History, knobs_CK: Floats) -> Scorecard:
     """Scores over all finished trials and fractions; no forecasts in it before a trial has finished."""
-    rows = finished_trials(history, view.end, view.gap)
+    rows = view.finished
     ends = view.scale.inside(np.where(history.lost, np.nan, history.ends.last)[rows])
     target = float(np.quantile(ends, HARD)) if len(rows) else 0.0
     laws, outcomes, chances = [np.zeros((0, len(GRID)))], [np.zeros(0)], [np.zeros(0)]
