@@ -48,7 +48,7 @@ class BestSoFar(Picture, frozen=True):
             traces,
             title=f"Best {self.metric} so far",
             xaxis_title=over[0][0],
-            xaxis2={"overlaying": "x", "side": "top", "showgrid": False},
+            xaxis2={"overlaying": "x", "side": "top", "showgrid": False, "tickmode": "auto"},
             yaxis_title=self.metric,
             margin_t=96,
             legend_y=1.12,

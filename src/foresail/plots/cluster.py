@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from foresail.plots.chronicle import Chronicle, Hold
 from foresail.plots.palette import LOOKS, look_of
-from foresail.plots.picture import Picture, drawn, graph_objects, rule
+from foresail.plots.picture import Picture, drawn, graph_objects, overlaid, rule
 
 
 class Bar(Struct, frozen=True):
@@ -92,7 +92,7 @@ def _bars(data: Gantt) -> Iterator[Any]:
                 marker={
                     "color": look.colour,
                     "line": {"color": "white", "width": 1},
-                    "pattern": {"shape": look.pattern, "size": 5, "solidity": 0.15, "fgcolor": "white"},
+                    "pattern": overlaid(look.pattern),
                 },
                 name=look.name,
                 hovertemplate="attempt %{customdata[0]}, %{customdata[1]}<br>"

@@ -11,10 +11,12 @@ from foresail.core.view import Trial
 from foresail.core.words import Scalar
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.foreseen import Foreseen
+from foresail.plots.palette import INK
 from foresail.plots.picture import Picture, drawn, graph_objects, shown
 from foresail.plots.trials import label_of
 from foresail.space import Choice, Flag, Knob, Space
 
+VEIL = "rgba(255,255,255,0.7)"
 ABSENT = -0.12
 """Where a trial passes an axis that does not exist for it."""
 RANKS = (
@@ -66,13 +68,12 @@ class ParallelCoordinates(Picture, frozen=True):
         figure.update_yaxes(visible=False, range=[ABSENT - 0.05, 1.08])
         ticks = [(at, *tick) for at, axis in enumerate(self.axes) for tick in axis.ticks]
         ticks += [(len(names), place, text) for place, text in _ends(self)]
-        for at in range(len(names) + 1):
-            figure.add_shape(type="line", x0=at, x1=at, y0=0, y1=1, line={"color": "#333333", "width": 1})
-        for at, place, text in ticks:
-            figure.add_annotation(
-                x=at, y=place, text=shown(text), showarrow=False, xanchor="left", xshift=3, font_size=10,
-                bgcolor="rgba(255,255,255,0.7)", borderpad=0,
-            )  # fmt: skip
+        upright = {"type": "line", "y0": 0, "y1": 1, "line": {"color": INK, "width": 1}}
+        beside = {"showarrow": False, "xanchor": "left", "xshift": 3, "font": {"size": 10}, "bgcolor": VEIL}
+        figure.update_layout(
+            shapes=[{**upright, "x0": at, "x1": at} for at in range(len(names) + 1)],
+            annotations=[{**beside, "x": at, "y": place, "text": shown(text)} for at, place, text in ticks],
+        )
         return figure
 
 

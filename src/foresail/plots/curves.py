@@ -15,7 +15,7 @@ from foresail.plots.palette import INK, LOOKS, Look, look_of
 from foresail.plots.picture import Picture, core_of, drawn, extent, graph_objects, rule
 from foresail.plots.trials import label_of
 
-MOST_BANDS = 6
+MOST_BANDS = 4
 MOST_DRAWN = 20_000
 """Points beyond which curves are drawn with fewer points each."""
 

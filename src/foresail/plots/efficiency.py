@@ -7,7 +7,7 @@ target as size, the class as colour and symbol.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from foresail.core.words import Label
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.foreseen import Foreseen
 from foresail.plots.palette import LOOKS, Look, look_of
-from foresail.plots.picture import Picture, drawn, extent, graph_objects, rule
+from foresail.plots.picture import Picture, drawn, extent, graph_objects, log_axis, rule
 from foresail.plots.trials import label_of
 from foresail.policies.pop import Pop, threshold
 
@@ -66,7 +66,7 @@ class PotentialMap(Picture, frozen=True):
             xaxis_title="steps a second",
             yaxis_title=f"{self.metric} expected at the end",
         )
-        figure.update_xaxes(type="log", dtick=_log_ticks([spot.steps_per_s for spot in self.spots]))
+        figure.update_xaxes(log_axis([spot.steps_per_s for spot in self.spots]))
         ticks = _ticks(self)
         heights = [self._seen(spot.final) for spot in self.spots]
         figure.update_yaxes(
@@ -175,9 +175,3 @@ def _round(value: float, room: float) -> float:
         return value
     unit = 10.0 ** math.floor(math.log10(room))
     return float(f"{round(value / unit) * unit:.12g}")
-
-
-def _log_ticks(values: Sequence[float]) -> str | int:
-    """A tick at each decade, or within them where there are few."""
-    spread = max(values, default=1.0) / max(min(values, default=1.0), 1e-12)
-    return 1 if spread > 1e3 else "D2" if spread > 20 else "D1"

@@ -80,6 +80,9 @@ class Calibration(Picture, frozen=True):
             xaxis3={"domain": [0.76, 1.0], "anchor": "y3", "title": f"{self.metric} expected by decisions"},
             yaxis3={"anchor": "x3", "title": "value at the end"},
         )
+        if not self.forecasts and not self.claims:
+            nothing = "no trial has been trained to its end: nothing is known of how right forecasts are"
+            figure.add_annotation(text=nothing, showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
         for axis in (figure.layout.xaxis2, figure.layout.xaxis3, figure.layout.yaxis2, figure.layout.yaxis3):
             axis.update(gridcolor="#EEEEEE", linecolor=INK, zeroline=False, ticks="outside")
         return figure

@@ -25,7 +25,7 @@ from foresail.curves.scale import fit_scale, sign_of
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.foreseen import Foreseen
 from foresail.plots.palette import BLUE, SKY
-from foresail.plots.picture import Picture, drawn, graph_objects, shown
+from foresail.plots.picture import Picture, drawn, graph_objects, overlaid, shown
 from foresail.space import Choice, Space
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class Importance(Picture, frozen=True):
                 x=value,
                 orientation="h",
                 name=name,
-                marker={"color": colour, "pattern": {"shape": pattern, "size": 6, "fgcolor": "white"}},
+                marker={"color": colour, "pattern": overlaid(pattern)},
                 hovertemplate="%{y}: %{x:.0%} " + name + "<extra></extra>",
             )
             for (name, colour, pattern), value in zip(parts, values, strict=True)

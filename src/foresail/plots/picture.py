@@ -113,6 +113,22 @@ def _image(figure: Any, form: str, width: int, height: int) -> bytes:
     return image
 
 
+def overlaid(pattern: str) -> dict[str, Any]:
+    """A bar pattern in white over the bar's colour."""
+    return {"shape": pattern, "size": 6, "solidity": 0.2, "fgcolor": "white", "fillmode": "overlay"}
+
+
+def log_axis(values: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis with round ticks: as many of 1, 2 and 5 of each decade as there is room for."""
+    positive = [value for value in values if value > 0.0 and math.isfinite(value)]
+    if not positive:
+        return {"type": "log"}
+    decades = range(math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 2)
+    steps = (1.0,) if len(decades) > 9 else (1.0, 3.0) if len(decades) > 6 else (1.0, 2.0, 5.0)
+    ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
 def shown(text: object) -> str:
     """A text as Plotly writes it, letter for letter: it takes some tags for its own."""
     return escape(str(text), quote=False)

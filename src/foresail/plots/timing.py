@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.palette import INK, LOOKS, look_of
-from foresail.plots.picture import Picture, drawn, graph_objects
+from foresail.plots.picture import Picture, drawn, graph_objects, log_axis
 from foresail.plots.trials import label_of
 from foresail.policies.costs import RIDGE
 from foresail.space import Space
@@ -46,8 +46,8 @@ class Speeds(Picture, frozen=True):
         error = "" if self.error is None else f" (typically within {self.error - 1.0:.0%})"
         title = f"Seconds of a step, predicted by the other trials and measured{error}"
         figure = drawn(_spots(self), title=title, xaxis_title="predicted, s", yaxis_title="measured, s")
-        figure.update_xaxes(type="log")
-        figure.update_yaxes(type="log")
+        figure.update_xaxes(log_axis([s.predicted_s for s in self.speeds if s.predicted_s is not None]))
+        figure.update_yaxes(log_axis([s.step_s for s in self.speeds]))
         return figure
 
 
