@@ -2,7 +2,7 @@
 
 project = "Foresail"
 html_title = "Foresail"
-copyright = "the Foresail authors, Apache-2.0"
+project_copyright = "the Foresail authors, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 exclude_patterns = ["dev"]
@@ -14,4 +14,6 @@ autodoc_class_signature = "mixed"
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 90
-suppress_warnings = ["myst.xref_missing"]  # links to files beside the site; tests/unit/test_documentation.py checks them
+suppress_warnings = [
+    "myst.xref_missing"
+]  # links to files beside the site; tests/unit/test_documentation.py checks them
