@@ -65,6 +65,7 @@ class Calibration(Picture, frozen=True):
 
     def figure(self) -> Any:
         """On the diagonal, what was said is what was seen; the third part shows the decisions of the log itself."""
+        bare = {} if self.claims else {"showticklabels": False, "showgrid": False}
         figure = drawn(
             _parts(self),
             title=f"Calibration: {self.forecasts} replayed forecasts, {len(self.claims)} claims of decisions",
@@ -77,12 +78,14 @@ class Calibration(Picture, frozen=True):
                 "range": [0, 1.02],
             },
             yaxis2={"anchor": "x2", "title": "share that came", "range": [0, 1.05]},
-            xaxis3={"domain": [0.76, 1.0], "anchor": "y3", "title": f"{self.metric} expected by decisions"},
-            yaxis3={"anchor": "x3", "title": "value at the end"},
+            xaxis3={"domain": [0.76, 1.0], "anchor": "y3", "title": f"{self.metric} expected by decisions", **bare},
+            yaxis3={"anchor": "x3", "title": "value at the end", **bare},
         )
         if not self.forecasts and not self.claims:
             nothing = "no trial has been trained to its end: nothing is known of how right forecasts are"
             figure.add_annotation(text=nothing, showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
+        elif not self.claims:
+            figure.add_annotation(text="none so far", showarrow=False, x=0.88, y=0.5, xref="paper", yref="paper")
         for axis in (figure.layout.xaxis2, figure.layout.xaxis3, figure.layout.yaxis2, figure.layout.yaxis3):
             axis.update(gridcolor="#EEEEEE", linecolor=INK, zeroline=False, ticks="outside")
         return figure

@@ -66,6 +66,19 @@ def graph_objects() -> Any:
     return plotly.graph_objects
 
 
+def plotly_script() -> str:
+    """Plotly's own script, as its Python package carries it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    graph_objects()
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return script
+
+
 def drawn(traces: Iterable[Any], *, title: str, height: int = 420, **layout: Any) -> Any:
     """A figure in our looks."""
     figure = graph_objects().Figure(list(traces))
