@@ -27,7 +27,7 @@ from foresail.plots.honesty import calibration
 from foresail.plots.influence import importance
 from foresail.plots.picture import Picture
 from foresail.plots.timing import step_speeds
-from foresail.space import Choice, Flag, Knob, Space
+from foresail.space import Space
 
 MOST_OF_A_CLASS = 8
 """Trials that are shown of each class."""
@@ -180,19 +180,8 @@ def _configuration(result: Result) -> Table | None:
 
 
 def _searched(space: Space) -> Table:
-    rows = tuple((name, *_knob(knob)) for name, knob in space.knobs.items())
+    rows = tuple((name, *wording.knob(knob)) for name, knob in space.knobs.items())
     return Table(("hyperparameter", "values", "scale"), rows)
-
-
-def _knob(knob: Knob) -> tuple[str, str]:
-    match knob:
-        case Choice(options=options):
-            return ", ".join(map(str, options)), "options"
-        case Flag():
-            return "false, true", "options"
-        case _:
-            step = f" in steps of {knob.step:g}" if knob.step else ""
-            return f"{knob.low:g} to {knob.high:g}{step}", "logarithmic" if knob.log else "linear"
 
 
 def _settings(view: View, events: Sequence[ev.Event]) -> Table:

@@ -32,7 +32,7 @@ table.trials td:nth-child(7) { font-family: ui-monospace, monospace; font-size: 
 table.trials td:nth-child(8) { min-width: 260px; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 0 40px; }
 figure { margin: 20px 0 8px; }
-figcaption { color: var(--soft); font-size: 13.5px; max-width: 90ch; }
+figcaption { margin-top: 4px; color: var(--soft); font-size: 13.5px; max-width: 90ch; }
 footer { margin-top: 40px; color: var(--soft); font-size: 13.5px; }
 @media print { body { max-width: none; padding: 0; } figure { break-inside: avoid; } }
 """
