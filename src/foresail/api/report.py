@@ -27,6 +27,7 @@ from foresail.plots.honesty import calibration
 from foresail.plots.influence import importance
 from foresail.plots.picture import Picture
 from foresail.plots.timing import step_speeds
+from foresail.plots.trials import label_of
 from foresail.space import Space
 
 MOST_OF_A_CLASS = 8
@@ -232,9 +233,10 @@ def _costs(view: View, saved: Saving | None) -> Iterator[str]:
 
 
 def _classes(result: Result) -> Table:
-    fine = [row for row in result.trials if row.status not in (Status.DIVERGED, Status.FAILED)]
+    fine = [r for r in result.trials if r.steps and r.status not in (Status.DIVERGED, Status.FAILED)]
     labels: tuple[str | None, ...] = (*(label.value for label in Label), None)
-    rows = [cells for label in labels for cells in _class(label, [r for r in fine if r.label == label and r.steps])]
+    label = {row.trial: label_of(result.view, result.view.trials[row.trial]) for row in fine}
+    rows = [cells for wanted in labels for cells in _class(wanted, [r for r in fine if label[r.trial] == wanted])]
     return Table(("class", "trial", "status", "best", "at step", "steps", "configuration", "why"), tuple(rows))
 
 
