@@ -13,12 +13,12 @@ class Html(str):
 
 
 def tag(name: str, *parts: str, **attributes: str) -> Html:
-    """An element. A trailing `_` of an attribute's name is dropped, so that `class_` can be written.
+    """An element. In the name of an attribute, a `_` at the end is dropped and one inside is a dash.
 
     >>> tag("p", "<script>", class_="note")
     '<p class="note">&lt;script&gt;</p>'
     """
-    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>{join(parts)}</{name}>")
 
 

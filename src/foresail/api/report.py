@@ -27,7 +27,8 @@ from foresail.plots.honesty import calibration
 from foresail.plots.influence import importance
 from foresail.plots.picture import Picture
 from foresail.plots.timing import step_speeds
-from foresail.space import Choice, Flag, Knob, Space
+from foresail.plots.trials import label_of
+from foresail.space import Space
 
 MOST_OF_A_CLASS = 8
 """Trials that are shown of each class."""
@@ -180,19 +181,8 @@ def _configuration(result: Result) -> Table | None:
 
 
 def _searched(space: Space) -> Table:
-    rows = tuple((name, *_knob(knob)) for name, knob in space.knobs.items())
+    rows = tuple((name, *wording.knob(knob)) for name, knob in space.knobs.items())
     return Table(("hyperparameter", "values", "scale"), rows)
-
-
-def _knob(knob: Knob) -> tuple[str, str]:
-    match knob:
-        case Choice(options=options):
-            return ", ".join(map(str, options)), "options"
-        case Flag():
-            return "false, true", "options"
-        case _:
-            step = f" in steps of {knob.step:g}" if knob.step else ""
-            return f"{knob.low:g} to {knob.high:g}{step}", "logarithmic" if knob.log else "linear"
 
 
 def _settings(view: View, events: Sequence[ev.Event]) -> Table:
@@ -243,9 +233,10 @@ def _costs(view: View, saved: Saving | None) -> Iterator[str]:
 
 
 def _classes(result: Result) -> Table:
-    fine = [row for row in result.trials if row.status not in (Status.DIVERGED, Status.FAILED)]
+    fine = [r for r in result.trials if r.steps and r.status not in (Status.DIVERGED, Status.FAILED)]
     labels: tuple[str | None, ...] = (*(label.value for label in Label), None)
-    rows = [cells for label in labels for cells in _class(label, [r for r in fine if r.label == label and r.steps])]
+    label = {row.trial: label_of(result.view, result.view.trials[row.trial]) for row in fine}
+    rows = [cells for wanted in labels for cells in _class(wanted, [r for r in fine if label[r.trial] == wanted])]
     return Table(("class", "trial", "status", "best", "at step", "steps", "configuration", "why"), tuple(rows))
 
 

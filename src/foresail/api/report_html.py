@@ -5,9 +5,11 @@ The page forbids itself every request (Content-Security-Policy), so that this ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from foresail.api.markup import Html, table, tag
 from foresail.api.report import Plot, Report, Table
-from foresail.plots.picture import CONFIG, plotly_script
+from foresail.plots.picture import CONFIG, Picture, plotly_script
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -32,7 +34,7 @@ table.trials td:nth-child(7) { font-family: ui-monospace, monospace; font-size: 
 table.trials td:nth-child(8) { min-width: 260px; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 0 40px; }
 figure { margin: 20px 0 8px; }
-figcaption { color: var(--soft); font-size: 13.5px; max-width: 90ch; }
+figcaption { margin-top: 4px; color: var(--soft); font-size: 13.5px; max-width: 90ch; }
 footer { margin-top: 40px; color: var(--soft); font-size: 13.5px; }
 @media print { body { max-width: none; padding: 0; } figure { break-inside: avoid; } }
 """
@@ -44,15 +46,20 @@ def html_of(report: Report) -> str:
     Raises:
         MissingExtraError: Plotly is not installed.
     """
+    return document(f"{report.name}: {report.goal}", _body(report))
+
+
+def document(title: str, body: Sequence[str]) -> str:
+    """A page in our looks, with Plotly in it; errors as `html_of`."""
     head = tag(
         "head",
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
         Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        tag("title", f"{report.name}: {report.goal}"),
+        tag("title", title),
         tag("style", Html(_STYLE)),
         tag("script", Html(plotly_script())),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', *_body(report)), lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', *body), lang='en')}\n"
 
 
 def _body(report: Report) -> list[Html]:
@@ -93,7 +100,10 @@ def _table(data: Table, look: str = "") -> Html:
 
 
 def _plot(plot: Plot) -> Html:
-    drawn = plot.picture.figure().to_html(
-        full_html=False, include_plotlyjs=False, div_id=f"plot-{plot.name}", config=CONFIG
-    )
-    return tag("figure", Html(drawn), tag("figcaption", plot.about))
+    return figure(plot.name, plot.picture, plot.about)
+
+
+def figure(name: str, picture: Picture, about: str) -> Html:
+    """A plot with its caption; errors as `html_of`."""
+    drawn = picture.figure().to_html(full_html=False, include_plotlyjs=False, div_id=f"plot-{name}", config=CONFIG)
+    return tag("figure", Html(drawn), tag("figcaption", about))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,8 +20,9 @@ from foresail.space import Choice, Flag, Knob, Space
 VEIL = "rgba(255,255,255,0.7)"
 ABSENT = -0.12
 """Where a trial passes an axis that does not exist for it."""
+MOST_BEST = 20
 RANKS = (
-    ("the best tenth", "#002051"),
+    ("the best", "#002051"),
     ("to the third", "#31446B"),
     ("to two thirds", "#7F7C75"),
     ("the rest", "#D9C34C"),
@@ -57,6 +59,7 @@ class ParallelCoordinates(Picture, frozen=True):
         """A line a trial, coloured by the rank of its final value; one without a knob passes below its axis."""
         figure = drawn(_lines(self), title=f"Configurations and {self.metric}", height=440)
         names = [axis.name for axis in self.axes]
+        low = ABSENT if any(None in axis.at for axis in self.axes) else 0.0
         figure.update_xaxes(
             tickvals=list(range(len(names) + 1)),
             ticktext=[shown(name) for name in (*names, f"{self.metric} expected")],
@@ -65,7 +68,7 @@ class ParallelCoordinates(Picture, frozen=True):
             ticks="",
             linecolor="white",
         )
-        figure.update_yaxes(visible=False, range=[ABSENT - 0.05, 1.08])
+        figure.update_yaxes(visible=False, range=[low - 0.04, 1.05])
         ticks = [(at, *tick) for at, axis in enumerate(self.axes) for tick in axis.ticks]
         ticks += [(len(names), place, text) for place, text in _ends(self)]
         upright = {"type": "line", "y0": 0, "y1": 1, "line": {"color": INK, "width": 1}}
@@ -89,7 +92,7 @@ def parallel_coordinates(chronicle: Chronicle, foreseen: Foreseen | None = None)
         metric=view.spec.goal.metric,
         mode=view.spec.goal.mode,
         trials=tuple(t.id for t in trials),
-        labels=tuple(label_of(t) for t in trials),
+        labels=tuple(label_of(view, t) for t in trials),
         best=best,
         final=final,
         axes=tuple(_axis(name, knob, trials) for name, knob in space.knobs.items()),
@@ -124,7 +127,8 @@ def _ticks(knob: Knob) -> tuple[tuple[float, str], ...]:
 def _lines(data: ParallelCoordinates) -> Iterator[Any]:
     """One trace for each group of ranks, the best on top."""
     order = sorted(range(len(data.trials)), key=lambda i: data.final[i], reverse=data.mode == "max")
-    edges = [0, *(max(1, round(share * len(order))) for share in (0.1, 1 / 3, 2 / 3)), len(order)]
+    best = min(MOST_BEST, math.ceil(0.1 * len(order)))
+    edges = [0, best, *(max(best, round(share * len(order))) for share in (1 / 3, 2 / 3)), len(order)]
     places = _heights(data)
     for at in reversed(range(len(RANKS))):
         group, (name, colour) = order[edges[at] : edges[at + 1]], RANKS[at]

@@ -106,7 +106,7 @@ def _curve(view: View, trial: Trial, foreseen: Foreseen | None, *, banded: bool)
     return Curve(
         trial=trial.id,
         status=view.status(trial).value,
-        label=label_of(trial),
+        label=label_of(view, trial),
         steps=tuple(trial.steps),
         values=tuple(trial.values),
         max_steps=trial.max_steps,

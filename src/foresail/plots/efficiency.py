@@ -60,7 +60,7 @@ class PotentialMap(Picture, frozen=True):
         """Expected final value against steps a second; the better, the higher; the larger, the likelier."""
         by = "" if self.classes_by == "policy" else " (classes by the forecasts: this policy has none)"
         figure = drawn(
-            (trace for look in LOOKS for trace in self._spots(look)),
+            [*self._best(), *(trace for look in LOOKS for trace in self._spots(look))],
             title=f"Accuracy and efficiency{by}",
             height=480,
             xaxis_title="steps a second",
@@ -81,6 +81,20 @@ class PotentialMap(Picture, frozen=True):
 
     def _seen(self, value: float) -> float:
         return math.asinh((value - self.target) / self.lens_width)
+
+    def _best(self) -> Iterator[Any]:
+        """A ring around the trial with the best value."""
+        known = [spot for spot in self.spots if spot.best is not None]
+        if known:
+            best = (max if self.mode == "max" else min)(known, key=lambda spot: spot.best or 0.0)
+            yield graph_objects().Scatter(
+                x=[best.steps_per_s],
+                y=[self._seen(best.final)],
+                mode="markers",
+                name=f"best: trial {best.trial}",
+                marker={"symbol": "circle-open", "color": "black", "size": 18 + 25 * math.sqrt(best.p)},
+                hoverinfo="skip",
+            )
 
     def _spots(self, look: Look) -> Iterator[Any]:
         spots = [spot for spot in self.spots if look_of(spot.label) is look]
@@ -110,8 +124,8 @@ def potential_map(chronicle: Chronicle, foreseen: Foreseen) -> PotentialMap:
     view = chronicle.view
     trials = [view.trials[int(number)] for number in foreseen.trials]
     shown = [t for t in trials if t.step_s]
-    by_policy = any(label_of(t) for t in view.trials)
-    labels = {t.id: label_of(t) for t in shown} if by_policy else _labels(view, shown, foreseen)
+    by_policy = any(label_of(view, t) for t in view.trials)
+    labels = {t.id: label_of(view, t) for t in shown} if by_policy else _labels(view, shown, foreseen)
     goal = view.spec.goal
     return PotentialMap(
         events=view.events,

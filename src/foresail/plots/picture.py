@@ -17,6 +17,8 @@ from foresail.errors import CallerError, HostError, MissingExtraError, nearest
 from foresail.plots.palette import FAINT, INK
 
 IMAGES = ("png", "svg", "pdf", "jpeg", "webp")
+NARROW = 4.0
+"""Ratio of the largest to the smallest value under which an axis is linear."""
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 """Of Plotly's own buttons: no link to elsewhere, and none that does nothing here."""
 
@@ -88,7 +90,7 @@ def drawn(traces: Iterable[Any], *, title: str, height: int = 420, **layout: Any
         title={"text": escape(title), "x": 0.0, "xref": "paper", "font": {"size": 15}},
         font={"family": "system-ui, -apple-system, Segoe UI, sans-serif", "size": 12, "color": INK},
         height=height,
-        margin={"l": 64, "r": 24, "t": 64, "b": 56},
+        margin={"l": 64, "r": 24, "t": 64, "b": 60},
         paper_bgcolor="white",
         plot_bgcolor="white",
         hovermode="closest",
@@ -132,10 +134,15 @@ def overlaid(pattern: str) -> dict[str, Any]:
 
 
 def log_axis(values: Sequence[float]) -> dict[str, Any]:
-    """A logarithmic axis with round ticks: as many of 1, 2 and 5 of each decade as there is room for."""
+    """A logarithmic axis with round ticks: as many of 1, 2 and 5 of each decade as there is room for.
+
+    Linear where the values lie so close together that a logarithm shows nothing.
+    """
     positive = [value for value in values if value > 0.0 and math.isfinite(value)]
     if not positive:
         return {"type": "log"}
+    if max(positive) < NARROW * min(positive):
+        return {"type": "linear"}
     decades = range(math.floor(math.log10(min(positive))) - 1, math.ceil(math.log10(max(positive))) + 2)
     steps = (1.0,) if len(decades) > 9 else (1.0, 3.0) if len(decades) > 6 else (1.0, 2.0, 5.0)
     ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
@@ -163,11 +170,12 @@ def core_of(values: Sequence[float], mode: str, share: float = 0.05) -> list[flo
     return finite[int(share * len(finite)) :]
 
 
-def rule(figure: Any, *, x: float | None = None, y: float | None = None, text: str = "", **place: Any) -> None:
+def rule(figure: Any, *, x: float | None = None, y: float | None = None, text: str = "") -> None:
     """A dashed line across the whole figure at `x` or `y`, with a word."""
     line = {"dash": "dash", "width": 1.2, "color": INK}
     note = {"annotation_text": shown(text), "annotation_font_size": 11} if text else {}
+    at = {"annotation_position": "top left"} if text else {}
     if y is not None:
-        figure.add_hline(y, line=line, annotation_position="top left", **note, **place)
+        figure.add_hline(y, line=line, **at, **note)
     if x is not None:
-        figure.add_vline(x, line=line, annotation_position="top right", **note, **place)
+        figure.add_vline(x, line=line, **at, **note)

@@ -65,7 +65,7 @@ def step_speeds(chronicle: Chronicle) -> Speeds:
         predicted = list(np.exp(left_out))
         error = math.exp(float(np.median(np.abs(left_out - np.log(measured)))))
     rows = zip(trials, measured.tolist(), predicted, strict=True)
-    speeds = tuple(Speed(t.id, label_of(t), s, None if p is None else float(p)) for t, s, p in rows)
+    speeds = tuple(Speed(t.id, label_of(view, t), s, None if p is None else float(p)) for t, s, p in rows)
     return Speeds(view.events, error, speeds)
 
 
