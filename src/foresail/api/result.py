@@ -78,6 +78,12 @@ class Result:
         found = f"{best.metric} = {best.value:.6g} (trial {best.trial}, step {best.step})" if best else "no result"
         return f"<Result of {self.name!r}: {found}; {self.end}: {self.why}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from foresail.api.notebook import result_html
+
+        return result_html(self)
+
 
 def result_of(view: View, storage: Path, folder: Path) -> Result:
     """The result as the view stands."""

@@ -211,15 +211,20 @@ def _head(story: Story) -> Iterator[str]:
 
 
 def _times(story: Story) -> Iterator[str]:
-    """Chapters in the order of the log, with the points between them drawn together."""
+    for at_s, _, text in happenings(story):
+        yield f"{wording.duration(at_s):>12}  {text}"
+
+
+def happenings(story: Story) -> Iterator[tuple[float, str, str]]:
+    """(study seconds, event, text) in the order of the log; the points between two chapters are one of them."""
     points = list(story.points)
     for chapter in story.chapters:
         yield from _run_of_points(story, points, chapter.at_s)
-        yield f"{wording.duration(chapter.at_s):>12}  {chapter.text}"
+        yield chapter.at_s, chapter.event, chapter.text
     yield from _run_of_points(story, points, float("inf"))
 
 
-def _run_of_points(story: Story, points: list[Point], until_s: float) -> Iterator[str]:
+def _run_of_points(story: Story, points: list[Point], until_s: float) -> Iterator[tuple[float, str, str]]:
     """Take the points up to `until_s` off `points`; one line tells of them."""
     run: list[Point] = []
     while points and points[0].at_s <= until_s:
@@ -230,7 +235,7 @@ def _run_of_points(story: Story, points: list[Point], until_s: float) -> Iterato
     steps = f"step {run[0].step}" if len(run) == 1 else f"steps {run[0].step} to {run[-1].step}"
     value = values[0] if len(run) == 1 else " to ".join(values)
     took = wording.duration(sum(point.seconds for point in run))
-    yield f"{wording.duration(run[-1].at_s):>12}  {steps}: {story.metric} {value}, in {took}"
+    yield run[-1].at_s, "PointReported", f"{steps}: {story.metric} {value}, in {took}"
 
 
 def _files(story: Story) -> Iterator[str]:

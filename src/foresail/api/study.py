@@ -138,6 +138,12 @@ class Study:
         """
         return load_result(self.storage)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the result so far, or what will be searched."""
+        from foresail.api.notebook import result_html, study_html
+
+        return result_html(self.result()) if self.storage.exists() else study_html(self.spec, self.storage)
+
 
 def _check_parts(train: object, command: Sequence[str], space: object, goal: object) -> None:
     if (train is None) == (not command):

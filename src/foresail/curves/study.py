@@ -21,7 +21,7 @@ from foresail.curves.network import Network, shipped
 from foresail.curves.posterior import Cut, cut, spread_over
 from foresail.curves.scale import FLOOR, Scale, sign_of
 from foresail.curves.score import Scorecard
-from foresail.curves.trackrecord import track_record
+from foresail.curves.trackrecord import PastForecasts, past_forecasts, track_record
 from foresail.curves.view import GlobalView, fit_view
 from foresail.errors import CallerError
 
@@ -178,9 +178,12 @@ class StudyState:
 
     def track_record(self, horizon: ArrayLike) -> Scorecard:
         """Scores of what would have been forecast for the trials that have finished by now."""
+        return track_record(self.past_forecasts(horizon))
+
+    def past_forecasts(self, horizon: ArrayLike) -> PastForecasts:
+        """What would have been forecast for the trials that have finished by now, and what came of it."""
         view = self._current_view(_horizon(horizon))
-        knobs = self._knobs(np.arange(len(self)))
-        return track_record(view, self._network, self._history, knobs)
+        return past_forecasts(view, self._network, self._history, self._knobs(np.arange(len(self))))
 
     def _knobs(self, rows: Rows) -> Floats:
         return np.empty((len(rows), 0)) if self._features is None else self._features[rows]
