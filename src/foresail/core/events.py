@@ -10,6 +10,8 @@ it does not depend on the machine's clock.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from foresail.core.plan import Verdict
@@ -70,6 +72,13 @@ class PointReported(Happened, frozen=True, kw_only=True):
     step: int
     metrics: dict[str, float]
     seconds: float = 0.0
+
+
+class Noted(Happened, frozen=True, kw_only=True):
+    """What the training code wants remembered of its trial, as plain data. No decision rests on it."""
+
+    attempt: AttemptId
+    notes: dict[str, Any]
 
 
 class CheckpointSaved(Happened, frozen=True, kw_only=True):
@@ -168,6 +177,7 @@ Fact = (
     | AttemptStarted
     | HorizonDeclared
     | PointReported
+    | Noted
     | CheckpointSaved
     | CheckpointDeleted
     | AttemptEnded

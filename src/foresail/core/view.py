@@ -229,7 +229,7 @@ class View:
             case ev.PointReported(attempt=attempt, step=step):
                 live = self.attempts.get(attempt)
                 return live is None or step <= live.step
-            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
+            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt) | ev.Noted(attempt=attempt):
                 return attempt not in self.attempts
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
                 live = self.attempts.get(attempt)

@@ -138,13 +138,16 @@ class Chance:
 
 @dataclass(frozen=True)
 class Pop:
-    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps)."""
+    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps). `pause`: False for
+    trainings that cannot save: nobody is asked to leave for another's sake, so who has started is trained until it is
+    done or ended."""
 
     poor: float = 0.05
     poor_after: float = 0.4
     turn_frac: float = 0.05
     turn_steps: int = 1
     fair: int = 5
+    pause: bool = True
 
     def begin(self, spec: StudySpec) -> Turns:
         return Turns(Potential.begin(spec))
@@ -171,8 +174,9 @@ class Pop:
         chances = self._chances(index, view)
         p_star, dedicated = threshold([c.p for c in chances], view.slots)
         ranked = sorted(chances, key=lambda c: (-c.p, c.trial.id))
-        promising = [c for c in ranked if c.p >= p_star][:dedicated]
-        rest = ranked[len(promising) :]
+        promising = [c for c in ranked if c.p >= p_star and (self.pause or c.trial.attempt is not None)][:dedicated]
+        dedicated_to = {c.trial.id for c in promising}
+        rest = [c for c in ranked if c.trial.id not in dedicated_to]
         turns = self._turns(index, view, rest, view.slots - len(promising), rng)
         verdicts = [
             *(self._promising(c, p_star, view) for c in promising),
@@ -254,7 +258,7 @@ class Pop:
                 continue
             if trial.best_value is None:
                 unseen.append(trial.id)
-            elif trial.id in chances and not self._turn_is_over(view, attempt):
+            elif trial.id in chances and not (self.pause and self._turn_is_over(view, attempt)):
                 inside.append(trial.id)
         return unseen, sorted(inside, key=lambda t: -chances[t].p)
 

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -37,6 +37,10 @@ class Point(_Line, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class Note(_Line, frozen=True, kw_only=True):
+    notes: dict[str, Any]
+
+
 class Saved(_Line, frozen=True, kw_only=True):
     step: int
     path: str
@@ -50,7 +54,7 @@ class Farewell(_Line, frozen=True, kw_only=True):
     detail: str = ""
 
 
-Line = Horizon | Point | Saved | Farewell
+Line = Horizon | Point | Note | Saved | Farewell
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
