@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "best": "The best trial: step, value, configuration, checkpoint.",
     "explain": "The story of a trial: every decision with its numbers.",
     "export": "A study as CSV, as JSON lines, or as a trace.",
-    "report": "A finished study as one page to hand on.",
+    "report": "A study as one page to attach to a paper or a pull request.",
     "replay": "Decide a recorded study again, with this or another policy.",
     "profile": "Measure how fast a training runs, and on what.",
     "plan": "Which resources a training should get.",
