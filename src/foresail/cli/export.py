@@ -76,7 +76,9 @@ def _form_of(to: Path | None) -> str:
         return "csv"
     if to.suffix not in _BY_ENDING:
         raise CallerError(
-            f"{to}: its ending does not tell the format", allowed=", ".join(_BY_ENDING), do="give --format"
+            f"{to}: its ending does not tell the format",
+            allowed="csv, jsonl, trace, parquet, optuna",
+            do="give --format",
         )
     return _BY_ENDING[to.suffix]
 
