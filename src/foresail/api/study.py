@@ -15,6 +15,7 @@ from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
 from foresail.api.summary import summary
+from foresail.api.tracking import checked, tracked
 from foresail.core.goal import Goal
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
@@ -51,6 +52,8 @@ class Study:
         grace_s: seconds that a trial has to leave at a step boundary before it is killed.
         keep_bytes: budget for the checkpoints of the whole study; the best and what may be resumed are always kept.
         repeats: whether a configuration may come twice.
+        track: who else is told of the study: "tensorboard", "mlflow", "wandb", "csv" or "parquet", each alone or with a
+            place, "tensorboard:runs". Nothing that goes wrong there disturbs the study.
 
     Raises:
         CallerError: anything of this is wrong; nothing was started.
@@ -75,6 +78,7 @@ class Study:
         grace_s: float = 30.0,
         keep_bytes: int = 10_000_000_000,
         repeats: bool = False,
+        track: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] = "",
     ) -> None:
@@ -83,6 +87,7 @@ class Study:
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
+        self.track = checked(track)
         name = name or (Path(storage).stem if storage else _name_of(train, command))
         self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
@@ -123,8 +128,9 @@ class Study:
         """
         if watch is not None:
             trouble = Nothing().trouble
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
-        with showing(quiet=quiet) as shown:
+            with tracked(self.storage, self.track):
+                return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
+        with showing(quiet=quiet) as shown, tracked(self.storage, self.track):
             result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
         if not quiet:
             print(f"\n{summary(result)}", file=sys.stderr)

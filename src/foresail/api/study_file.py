@@ -204,6 +204,12 @@ def _duration(path: str, value: object, folder: Path) -> float:
         return seconds(value)
 
 
+def _texts(path: str, value: object, folder: Path) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+        raise CallerError(f"{path} = {value!r}", allowed='a list of texts, ["tensorboard:runs"]')
+    return value
+
+
 def _bytes(path: str, value: object, folder: Path) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
@@ -295,6 +301,7 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "grace": _duration,
     "keep": _bytes,
     "repeats": _flag,
+    "track": _texts,
 }
 
 
