@@ -16,7 +16,7 @@ from foresail.core.spec import Entry
 from foresail.core.words import AttemptId
 from foresail.errors import CallerError, HostError
 from foresail.executors import cores, template
-from foresail.executors.channel import Answer, Begin, Channel, Ended, Message, Ready, Signal, Started
+from foresail.executors.channel import Answer, Begin, Channel, Ended, Message, Ready, Refused, Signal, Started
 from foresail.worker.entry import Training, refer
 from foresail.worker.folder import StudyFolder
 
@@ -170,9 +170,9 @@ class Nursery:
             with suppress(BlockingIOError):
                 os.read(self._bell, 1 << 16)
 
-    def messages(self) -> list[Started | Ended]:
+    def messages(self) -> list[Started | Refused | Ended]:
         """What the template has said since the last call."""
-        said: list[Started | Ended] = []
+        said: list[Started | Refused | Ended] = []
         while self._channel is not None and select.select([self._channel], [], [], 0)[0]:
             try:
                 messages = self._channel.receive()
@@ -185,15 +185,15 @@ class Nursery:
                     case Started(attempt=attempt, pid=pid):
                         self._pids[attempt] = pid
                         said.append(message)
-                    case Ended(attempt=attempt):
+                    case Refused(attempt=attempt) | Ended(attempt=attempt):
                         self._pids.pop(attempt, None)
                         said.append(message)
         return said
 
-    def _bereaved(self) -> list[Started | Ended]:
+    def _bereaved(self) -> list[Started | Refused | Ended]:
         """The template was killed: so are all attempts."""
         groups = [pid for pid in self._pids.values() if pid is not None]
-        lost: list[Started | Ended] = [Ended(attempt=attempt, code=-signal.SIGKILL) for attempt in self._pids]
+        lost: list[Started | Refused | Ended] = [Ended(attempt=attempt, code=-signal.SIGKILL) for attempt in self._pids]
         self._pids.clear()
         self._drop()
         end_s = time.monotonic() + _ORPHANS_S

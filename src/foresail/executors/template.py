@@ -27,7 +27,7 @@ import msgspec
 
 from foresail.core.words import AttemptId
 from foresail.executors import birth, cores, linux
-from foresail.executors.channel import Begin, Channel, Ended, Ready, Signal, Started
+from foresail.executors.channel import Begin, Channel, Ended, Ready, Refused, Signal, Started
 from foresail.worker.entry import Training, load
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import read_grant
@@ -197,7 +197,11 @@ class _Template:
 
     def _begin(self, attempt: AttemptId) -> None:
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no process or no memory left: the other attempts go on
+            self._channel.send(Refused(attempt=attempt, why=f"no process could be made: {error.strerror}"))
+            return
         if pid == 0:
             self._become(attempt, parent)
         birth.lead_group(pid)
