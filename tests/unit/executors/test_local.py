@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from lab import GOAL, PATIENCE_S, WallClock
+from lab import GOAL, PATIENCE_S, Lab, WallClock
 from trainings import HERE
 
 from foresail.core import events as ev
@@ -151,10 +152,10 @@ def test_a_closure_runs_where_this_process_can_be_forked(make_lab):
 
 
 def test_a_closure_that_cannot_be_reached_names_what_it_captured(tmp_path):
-    captured = 41
+    captured = threading.Lock()
 
     def train(run):
-        run.report(accuracy=captured)
+        run.report(accuracy=captured.locked())
 
     executor = LocalExecutor(tmp_path, clock=WallClock(), goal=GOAL, target=train, start="import")
     with pytest.raises(CallerError, match="uses captured of the function around it"):
@@ -438,10 +439,7 @@ from pathlib import Path
 sys.path[:0] = {path!r}
 from lab import GOAL, Lab, WallClock
 from foresail.errors import CallerError
-from foresail.executors import local, printed
-from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
-from foresail.worker.folder import AttemptFolder, StudyFolder
 
 def main():
     captured = 41
@@ -469,10 +467,10 @@ main()
     ("threads", "said"),
     [
         (False, "[42.0] True"),
-        (True, "the training function train uses captured of the function around it; this process could not be forked"),
+        (True, "[42.0] True"),
     ],
 )
-def test_this_process_is_forked_where_that_is_safe(tmp_path, threads, said):
+def test_a_closure_is_trained_whether_its_process_can_be_forked_or_not(tmp_path, threads, said):
     code = CALLER.format(path=[str(HERE.parent), *sys.path], folder=str(tmp_path), threads=threads)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(said)
@@ -658,3 +656,66 @@ def test_a_study_folder_is_its_owners_alone(make_lab):
 
 def launch_of(attempt, config):
     return Launch(attempt=attempt, trial=TrialId(0), number=1, config=config, cores=(0,))
+
+
+# --- functions that no other process can import ------------------------------------------------------------------
+
+
+def closure_of(step):
+    """As a notebook makes them: what it uses is not at the top level of any file."""
+    values = [0.25 * step, 0.5 * step]
+
+    def train(run):
+        for value in values:
+            run.report(accuracy=value)
+
+    return train
+
+
+@pytest.fixture
+def threaded():
+    """This process has a second thread, so it cannot be forked: a notebook's kernel has several."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
+def lab_of(folder, target):
+    clock = WallClock()
+    executor = LocalExecutor(folder, clock=clock, goal=GOAL, target=target)
+    executor.start()
+    return Lab(executor, clock, folder)
+
+
+def test_a_closure_is_carried_over_where_the_process_cannot_be_forked(tmp_path, threaded):
+    lab = lab_of(tmp_path / "study", closure_of(2))
+    try:
+        attempts = [lab.launch(trial) for trial in range(2)]
+        for attempt in attempts:
+            end = lab.until_end(attempt)
+            assert (end.outcome, end.detail) == (Outcome.COMPLETED, "")
+            assert lab.values(attempt) == [0.5, 1.0]
+    finally:
+        lab.executor.close()
+
+
+def test_what_cannot_be_carried_over_is_named_with_what_to_do(tmp_path, threaded):
+    lock = threading.Lock()
+
+    def train(run):
+        with lock:
+            run.report(accuracy=1.0)
+
+    with pytest.raises(CallerError, match=r"train uses lock .* cannot be forked .* cannot be carried over") as caught:
+        lab_of(tmp_path / "study", train)
+    assert "top level of a file" in caught.value.allowed
+
+
+def test_without_cloudpickle_the_error_says_how_to_get_it(tmp_path, threaded, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(CallerError, match=r"cloudpickle.* is not installed") as caught:
+        lab_of(tmp_path / "study", closure_of(1))
+    assert "pip install 'foresail[notebook]'" in caught.value.do
