@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
@@ -50,6 +52,8 @@ class Study:
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
         grace_s: seconds that a trial has to leave at a step boundary before it is killed.
+        silence_s: a trial that reports and saves nothing for so many seconds is killed, which counts as a failure;
+            None: it may be silent for ever, and is only warned of.
         keep_bytes: budget for the checkpoints of the whole study; the best and what may be resumed are always kept.
         repeats: whether a configuration may come twice.
         track: who else is told of the study: "tensorboard", "mlflow", "wandb", "csv" or "parquet", each alone or with a
@@ -76,6 +80,7 @@ class Study:
         max_steps: int | None = None,
         retries: int = 2,
         grace_s: float = 30.0,
+        silence_s: float | None = None,
         keep_bytes: int = 10_000_000_000,
         repeats: bool = False,
         track: Sequence[str] = (),
@@ -84,6 +89,7 @@ class Study:
     ) -> None:
         _check_parts(train, command, space, goal)
         _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        _check_silence(silence_s)
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
@@ -102,6 +108,7 @@ class Study:
             max_steps=max_steps,
             retries=retries,
             grace_s=grace_s,
+            silence_s=UNSET if silence_s is None else float(silence_s),
             keep_bytes=keep_bytes,
             repeats=repeats,
         )
@@ -204,6 +211,12 @@ def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
             raise CallerError(f"{name} = {number!r}", allowed="a whole number from 0")
     if not isinstance(grace_s, int | float) or not 0.0 <= grace_s < float("inf"):
         raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
+
+
+def _check_silence(silence_s: object) -> None:
+    known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
+    if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
+        raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
 
 
 def _choice(what: str, named: Named) -> Choice:

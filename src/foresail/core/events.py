@@ -147,6 +147,13 @@ class AttemptEnding(Happened, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
+class AttemptSilent(Happened, frozen=True, kw_only=True):
+    """The attempt has said nothing for `silent_s`, as long as the study allows: it has failed and is ended."""
+
+    attempt: AttemptId
+    silent_s: float
+
+
 class TrialEnded(Happened, frozen=True, kw_only=True):
     """`status`: completed, ended, diverged or failed."""
 
@@ -183,6 +190,14 @@ Fact = (
     | AttemptEnded
 )
 Decision = (
-    TrialProposed | SearchExhausted | Planned | AttemptGranted | AttemptEnding | TrialEnded | StudyEnding | StudyEnded
+    TrialProposed
+    | SearchExhausted
+    | Planned
+    | AttemptGranted
+    | AttemptEnding
+    | AttemptSilent
+    | TrialEnded
+    | StudyEnding
+    | StudyEnded
 )
 Event = Fact | Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from foresail.core.goal import Goal
 
@@ -40,7 +40,11 @@ class Choice(Struct, frozen=True):
 
 
 class StudySpec(Struct, frozen=True):
-    """The study as recorded by its first event."""
+    """The study as recorded by its first event.
+
+    `silence_s`: an attempt that says nothing for so long has failed; not set: it may be silent for ever. Fields that
+    came later are left out where they are not set, so that the logs of before are written as they were.
+    """
 
     name: str
     space: dict[str, Any]
@@ -55,4 +59,9 @@ class StudySpec(Struct, frozen=True):
     grace_s: float = 30.0
     keep_bytes: int = 10_000_000_000
     repeats: bool = False
+    silence_s: float | UnsetType = UNSET
     schema: int = SCHEMA
+
+    @property
+    def silence_limit_s(self) -> float | None:
+        return None if self.silence_s is UNSET else self.silence_s

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from foresail.core.words import Config, Outcome, Scalar
 from foresail.executors import cores, linux
+from foresail.executors.ending import COULD_NOT_BEGIN
 from foresail.worker.attempt import live
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
@@ -36,8 +37,11 @@ def become(
         bell: the pipe that wakes the driver.
         user_set: thread variables that are the user's own.
     """
-    code = 1
+    code = COULD_NOT_BEGIN
     try:
+        _redirect(folder)
+        _hold_alive(folder)
+        code = 1
         _settle(folder, grant, user_set)
         inherited = _children()
         if grant.entry.command:
@@ -46,7 +50,7 @@ def become(
         code = 0 if farewell.outcome in (Outcome.COMPLETED, Outcome.YIELDED) else 1
         _leave(_children() - inherited)
     except BaseException:
-        code = 1
+        code = code or 1
         sys.excepthook(*sys.exc_info())
     finally:
         _flush()
@@ -54,8 +58,6 @@ def become(
 
 
 def _settle(folder: AttemptFolder, grant: Grant, user_set: tuple[str, ...]) -> None:
-    _redirect(folder)
-    _hold_alive(folder)
     os.environ.pop("FORESAIL_TEMPLATE", None)
     os.environ.update(environment(folder, grant))
     threads = max(1, len(grant.cores))

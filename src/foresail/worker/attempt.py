@@ -38,7 +38,7 @@ def live(grant: Grant, find: Callable[[], Training], *, bell: int | None = None,
         farewell = explain(error)
         _keep_traceback(folder, error)
     spool.write(farewell)
-    spool.close()
+    spool.close(wait=own_process)
     return farewell
 
 
@@ -84,6 +84,7 @@ def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
     if isinstance(error, Killed):
         return
     text = "".join(traceback.format_exception(error))
-    folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with suppress(OSError):  # a full disk: the farewell has the last line of it
+        folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
     with suppress(OSError, ValueError):  # the training code has closed it; the file has the text
         print(text, end="", file=sys.stderr)
