@@ -114,4 +114,5 @@ def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
         checkpoint=granted.checkpoint,
         seed=view.spec.seed * 1_000_003 + trial.id,
         best=trial.best_value,
+        layout=view.spec.resources.layout(len(granted.cores)),
     )

@@ -40,7 +40,8 @@ def collect(folder: AttemptFolder, listener: Listener, clock: Clock, *, command:
     Raises:
         HostError: a process of it lives and cannot be ended.
     """
-    end_processes(folder.alive)
+    for alive in (folder.alive, *folder.path.glob("rank-*/alive")):
+        end_processes(alive)
     now_s = clock.now_s()
     attempt = listener.attempt
     began = [ev.AttemptStarted(at_s=now_s, attempt=attempt)] if folder.alive.exists() else []

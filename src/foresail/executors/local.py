@@ -28,7 +28,7 @@ from foresail.executors.channel import Ended, Ready, Refused, Started
 from foresail.executors.ending import COULD_NOT_BEGIN, Death, classify, last_line
 from foresail.executors.grants import grant_of
 from foresail.executors.leftover import collect, is_same_launch, set_apart
-from foresail.executors.listening import Listener
+from foresail.executors.listening import Listener, read_farewell
 from foresail.executors.nursery import Nursery, Start
 from foresail.ports import Clock
 from foresail.worker import checkpoint
@@ -277,7 +277,7 @@ class LocalExecutor:
                 self._listen(attempt)
         for message in messages:
             if isinstance(message, Ended) and message.attempt in self._live:
-                self._bury(message.attempt, message.code)
+                self._bury(message.attempt, message.code, message.rank)
             elif isinstance(message, Refused) and message.attempt in self._live:
                 self._refused(message.attempt, message.why)
 
@@ -298,7 +298,7 @@ class LocalExecutor:
         elif listener.farewell is not None and not self._entry.command:
             watched.hurry(self._clock.now_s() + _FAREWELL_S, signal.SIGKILL)
 
-    def _bury(self, attempt: AttemptId, code: int) -> None:
+    def _bury(self, attempt: AttemptId, code: int, rank: int) -> None:
         watched = self._live[attempt]
         if code == COULD_NOT_BEGIN and not watched.folder.has_begun:
             self._refused(attempt, "its files could not be made; is the disk full?")
@@ -307,15 +307,17 @@ class LocalExecutor:
         if watched.listener.refusal:
             self._end(attempt, Outcome.FAILED, watched.listener.refusal)
             return
+        own = watched.folder.of_rank(rank)
         death = Death(
-            farewell=watched.listener.farewell,
+            farewell=read_farewell(own.spool) if rank else watched.listener.farewell,
             code=code,
             command=bool(self._entry.command),
             killed=watched.killed,
             oom_kills=linux.count_oom_kills() - watched.oom_kills,
-            complaint=last_line(watched.folder.stderr),
+            complaint=last_line(own.stderr),
         )
-        self._end(attempt, *classify(death), code)
+        outcome, detail = classify(death)
+        self._end(attempt, outcome, f"rank {rank}: {detail}" if rank else detail, code)
 
     def _end(self, attempt: AttemptId, outcome: Outcome, detail: str, code: int | None = None) -> None:
         watched = self._live.pop(attempt)
