@@ -94,7 +94,8 @@ class World:
         metric: the goal's.
         temper: how bad it is.
 
-    `echoes`, `late`: words that were told twice, and those that came a second late or more. `files`: checkpoints on disk, with their steps. `crowded`, `misled`: what must not happen to a worker and did.
+    `echoes`, `late`: words that were told twice, and those that came a second late or more. `files`: checkpoints on
+    disk, with their steps. `crowded`, `misled`: what must not happen to a worker and did.
     """
 
     seed: int
