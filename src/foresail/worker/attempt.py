@@ -44,7 +44,8 @@ def live(
         farewell = _call(grant, find, spool, own_process, rank)
     except (Exception, SystemExit, Killed) as error:
         farewell = explain(error)
-        _keep_traceback(folder, error)
+        with suppress(Exception):  # no memory left for it, a full disk, an error of its own: the farewell must be said
+            _keep_traceback(folder, error)
     spool.write(farewell)
     spool.close(wait=own_process)
     return farewell
@@ -82,17 +83,25 @@ def explain(error: BaseException) -> Farewell:
     """How an error that left the training function is to be understood."""
     if isinstance(error, Killed):
         return Farewell(outcome=Outcome.KILLED)
-    said = f"{type(error).__name__}: {error}".strip().splitlines()[0].removesuffix(":")
+    words = _words_of(error)
+    said = f"{type(error).__name__}: {words}".strip().splitlines()[0].removesuffix(":")
     detail = said.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no UTF-8
-    short_of_memory = isinstance(error, MemoryError) or any(word in str(error).lower() for word in _MEMORY_WORDS)
+    short_of_memory = isinstance(error, MemoryError) or any(word in words.lower() for word in _MEMORY_WORDS)
     return Farewell(outcome=Outcome.OUT_OF_MEMORY if short_of_memory else Outcome.FAILED, detail=detail)
+
+
+def _words_of(error: BaseException) -> str:
+    """What the error says; the training code's own class may fail even at that."""
+    try:
+        return str(error)
+    except Exception:
+        return "it cannot be shown"
 
 
 def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:
     if isinstance(error, Killed):
         return
     text = "".join(traceback.format_exception(error))
-    with suppress(OSError):  # a full disk: the farewell has the last line of it
-        folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
+    folder.traceback.write_text(text, encoding="utf-8", errors="backslashreplace")
     with suppress(OSError, ValueError):  # the training code has closed it; the file has the text
         print(text, end="", file=sys.stderr)
