@@ -199,7 +199,7 @@ class TunedStudy(optuna.study.Study):
                     for callback in called:
                         callback(self, trial)
 
-            train = None if _must_import(func) else training(func, self._ways, first)
+            train = None if _is_imported(func) else training(func, self._ways, first)
             self.result = drive(log, spec=study.spec, train=train, watch=watch, trouble=shown.trouble)
         if self.result.end == "failing":
             raise TrainingError(self.result.why, do=f"foresail explain 0 {log}")
@@ -281,15 +281,10 @@ def _space_in(log: Path) -> Space:
     return Space.from_dict(created.spec.space)
 
 
-def _must_import(func: Objective) -> bool:
-    """Whether trials must import the objective, since this process cannot be forked into them."""
+def _is_imported(func: Objective) -> bool:
+    """Whether trials import the objective by its name: it has one, and this process cannot be forked into them."""
     unsafe = unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
-    if unsafe and not _reference(func):
-        raise CallerError(
-            f"trials cannot be forked from this process ({unsafe}), nor find the objective by its name",
-            do="put the objective at the top level of a file, and the study under `if __name__ == '__main__':`",
-        )
-    return bool(unsafe)
+    return bool(unsafe and _reference(func))
 
 
 def _reference(func: Objective) -> str:
