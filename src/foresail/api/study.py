@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
 from foresail.api.summary import summary
 from foresail.core.goal import Goal
+from foresail.core.layout import Parallel
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
 from foresail.errors import CallerError
@@ -45,6 +48,7 @@ class Study:
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
         cores_per_trial: cores, and so threads, of each.
+        parallel: run each trial as several ranks, which share its cores: `fs.Parallel(...)` or a mapping of its words.
         seed: of everything that is drawn. Same seed, same recorded history: same decisions.
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
@@ -69,6 +73,7 @@ class Study:
         search: Named = DEFAULT_SEARCH,
         workers: int | None = None,
         cores_per_trial: int = 1,
+        parallel: Parallel | Mapping[str, object] | None = None,
         seed: int = 0,
         max_steps: int | None = None,
         retries: int = 2,
@@ -92,7 +97,7 @@ class Study:
             seed=seed,
             policy=_choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores_per_trial),
+            resources=Resources(workers, cores_per_trial, _parallel(parallel, cores_per_trial)),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
@@ -192,6 +197,21 @@ def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
             raise CallerError(f"{name} = {number!r}", allowed="a whole number from 0")
     if not isinstance(grace_s, int | float) or not 0.0 <= grace_s < float("inf"):
         raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
+
+
+def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Parallel | msgspec.UnsetType:
+    if given is None:
+        return msgspec.UNSET
+    try:
+        parallel = given if isinstance(given, Parallel) else msgspec.convert(given, Parallel)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"parallel: {error}", allowed=", ".join(Parallel.__struct_fields__)) from None
+    if cores % parallel.cores:
+        raise CallerError(
+            f"parallel: {cores} cores per trial cannot be shared by ranks in groups of {parallel.cores}",
+            do=f"set cores_per_trial to {parallel.cores} or a multiple of it",
+        )
+    return parallel
 
 
 def _choice(what: str, named: Named) -> Choice:

@@ -170,6 +170,11 @@ class Nursery:
             with suppress(BlockingIOError):
                 os.read(self._bell, 1 << 16)
 
+    def ring(self) -> None:
+        """From another thread: end the wait."""
+        with suppress(BlockingIOError):
+            os.write(self._striker, b"!")
+
     def messages(self) -> list[Started | Ended]:
         """What the template has said since the last call."""
         said: list[Started | Ended] = []
