@@ -26,8 +26,9 @@ from foresail.driver.loop import Driver, Watcher
 from foresail.engine.controller import Controller
 from foresail.errors import CallerError
 from foresail.executors.local import LocalExecutor
+from foresail.executors.ray import RayExecutor
 from foresail.policies.registry import make as make_policy
-from foresail.ports import Store
+from foresail.ports import Executor, Store
 from foresail.search import get as get_search
 from foresail.search.proposals import Proposals
 from foresail.stores.connect import guard
@@ -56,8 +57,12 @@ def drive(
     train: Train | None = None,
     watch: Watcher | None = None,
     trouble: Callable[[str], None] | None = None,
+    on: str = "",
 ) -> Result:
     """Start the study of `spec` in `storage`, or continue the one that it holds, until it ends.
+
+    `on`: where trials run: here if empty; "ray" for the Ray cluster that runs here, or else one that is started here;
+    "ray://HOST:PORT" or "ray:HOST:PORT" for another one.
 
     Raises:
         CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it; or
@@ -77,7 +82,7 @@ def drive(
             _check_unused(storage)
     store = SqliteStore.open(storage)
     try:
-        return _drive(store, storage, spec, train, watch, trouble)
+        return _drive(store, storage, spec, train, watch, trouble, on)
     finally:
         store.close()
 
@@ -89,6 +94,7 @@ def _drive(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
     events = [event for _, event in store.read()]
     spec = _agreed(events, spec, storage)
@@ -103,7 +109,7 @@ def _drive(
         if watch is not None:
             watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
-    return _run(controller, store, storage, train, watch, trouble)
+    return _run(controller, store, storage, train, watch, trouble, on)
 
 
 def _run(
@@ -113,13 +119,20 @@ def _run(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
     spec, folder = controller.view.spec, folder_of(storage)
-    if train is None:
+    if train is None or on:
         check_entry(spec.entry)
-    cores = _enough(usable_cores(), spec)
     clock = StudyClock(controller.view.now_s)
-    executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=train if train is not None else spec.entry)
+    executor: Executor
+    if on:
+        cores: tuple[int, ...] = ()  # machines come by and by
+        executor = RayExecutor(folder, clock=clock, goal=spec.goal, entry=spec.entry, address=_cluster(on))
+    else:
+        cores = _enough(usable_cores(), spec)
+        target = train if train is not None else spec.entry
+        executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target)
     driver = Driver(controller, store=store, executor=executor, clock=clock, watch=watch, trouble=trouble)
     try:
         with stop_on_interrupt(driver.request_stop):
@@ -127,6 +140,14 @@ def _run(
     finally:
         executor.close()
     return result_of(view, storage, folder)
+
+
+def _cluster(on: str) -> str:
+    """The address of a Ray cluster, as `ray.init` takes it; empty for the one that runs here."""
+    kind, _, address = on.partition(":")
+    if kind != "ray":
+        raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
+    return on if address.startswith("//") else address
 
 
 def _check_unused(storage: Path) -> None:

@@ -112,7 +112,7 @@ class Study:
         """Where attempts and checkpoints lie."""
         return folder_of(self.storage)
 
-    def run(self, *, watch: Watcher | None = None, quiet: bool = False) -> Result:
+    def run(self, *, watch: Watcher | None = None, quiet: bool = False, on: str = "") -> Result:
         """Train until the goal is reached or a budget is used, and return what was found.
 
         A storage that holds this study already is continued: what is finished is not done again.
@@ -121,6 +121,7 @@ class Study:
             watch: called after each batch of events with the view and the new events, and about once a second with
                 none; it takes the place of the progress on stderr.
             quiet: show no progress and no summary.
+            on: "ray", "ray://HOST:PORT" or "ray:HOST:PORT" to run trials on a Ray cluster; here if not given.
 
         Raises:
             CallerError: the storage holds another study, another driver runs it, or the machine is too small.
@@ -128,9 +129,9 @@ class Study:
         """
         if watch is not None:
             trouble = Nothing().trouble
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
+            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble, on=on)
         with showing(quiet=quiet) as shown:
-            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
+            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble, on=on)
         if not quiet:
             print(f"\n{summary(result)}", file=sys.stderr)
         return result

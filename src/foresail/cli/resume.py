@@ -14,9 +14,10 @@ from foresail.cli.storage import storage_argument
 
 @click.command("resume")
 @storage_argument
+@click.option("--on", default="", help="ray, ray://HOST:PORT or ray:HOST:PORT: on the machines of a Ray cluster.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @json_option
-def command(storage: Path, quiet: bool, as_json: bool) -> Exit:
+def command(storage: Path, on: str, quiet: bool, as_json: bool) -> Exit:
     """Continue the study in STORAGE, whatever stopped it: Ctrl-C, kill -9, a reboot.
 
     What is finished is not done again; a trial goes on from its last checkpoint. A study that has ended is told again
@@ -25,7 +26,7 @@ def command(storage: Path, quiet: bool, as_json: bool) -> Exit:
     from foresail.api.drive import drive
 
     return carry_out(
-        lambda shown: drive(storage, watch=shown, trouble=shown.trouble),
+        lambda shown: drive(storage, watch=shown, trouble=shown.trouble, on=on),
         storage=storage,
         quiet=quiet,
         as_json=as_json,
