@@ -35,7 +35,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         return self.dp * self.tp * self.pp
 
 
-class Parallel(Struct, frozen=True, kw_only=True):
+class Parallel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a study's trials do with several cores: `threads` for each rank, the rest as in `Layout`.
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import platform
 import re
 import signal
 import sys
@@ -123,7 +124,7 @@ def _redirect(folder: AttemptFolder) -> None:
 def _hold_alive(folder: AttemptFolder) -> None:
     """Hold a lock as long as this process or a descendant that inherited it lives; the file tells the group."""
     lock = os.open(folder.alive, os.O_WRONLY | os.O_CREAT, 0o644)
-    os.write(lock, str(os.getpgrp()).encode())
+    os.write(lock, f"{os.getpgrp()} {platform.node()}".encode())
     os.set_inheritable(lock, True)
     fcntl.flock(lock, fcntl.LOCK_EX)
 

@@ -88,6 +88,7 @@ class LocalExecutor:
         self._printed = printed.Printed()
         self._look_s = 0.0
         self._pending: list[Fact] = []
+        self._woken = False
 
     @property
     def ready(self) -> Ready | None:
@@ -225,9 +226,15 @@ class LocalExecutor:
                 self._told_of += [fact.attempt for fact in facts if isinstance(fact, ev.AttemptEnded)]
                 return facts
             wait_s = self._wait_s(until_s)
-            if wait_s < 0:
+            if wait_s < 0 or self._woken:
+                self._woken = False
                 return ()
             self._nursery.wait(wait_s)
+
+    def wake(self) -> None:
+        """From another thread: let the `poll` that waits, or else the next one, return."""
+        self._woken = True
+        self._nursery.ring()
 
     def _wait_s(self, until_s: float) -> float:
         """Seconds to sleep at most; below 0 where the time is up."""

@@ -1,4 +1,4 @@
-"""A training over several ranks is that of one process; and when a rank goes, its attempt ends and is retried."""
+"""A training over several ranks is that of one process; when a rank goes, its attempt ends and is retried."""
 
 from __future__ import annotations
 
