@@ -183,6 +183,12 @@ class Speeds:
             return _together([(view.log_median, view.log_sd**2) for view in self._views(trial, width)])
         return None if self.smooth is None else self._at(self._foresee(self.smooth, unit), 1, width)
 
+    def before(self, trial: int, unit: Sequence[float], width: int = 1) -> Seconds | None:
+        """What was foreseen of a trial before its first report, or is now if it has none; None: no other had run."""
+        if trial in self.own:
+            return self._at(self.foreseen[trial], 1, width) if trial in self.foreseen else None
+        return self.expected(trial, unit, width)
+
     def _foresee(self, smooth: Smooth, unit: Sequence[float]) -> Seconds:
         """Of a new trial at width 1; its deviation is as much wider as earlier ones turned out too narrow."""
         mean, sd = smooth.predict(np.asarray([unit], float))
