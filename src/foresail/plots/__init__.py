@@ -17,6 +17,7 @@ from foresail.plots.efficiency import PotentialMap, potential_map
 from foresail.plots.foreseen import Foreseen, foresee
 from foresail.plots.honesty import Calibration, calibration
 from foresail.plots.influence import Importance, importance
+from foresail.plots.savings import Saving, saving
 from foresail.plots.timing import Speeds, step_speeds
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Importance",
     "ParallelCoordinates",
     "PotentialMap",
+    "Saving",
     "Speeds",
     "best_so_far",
     "calibration",
@@ -38,5 +40,6 @@ __all__ = [
     "learning_curves",
     "parallel_coordinates",
     "potential_map",
+    "saving",
     "step_speeds",
 ]

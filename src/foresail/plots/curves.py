@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -10,7 +11,13 @@ from msgspec import Struct
 from foresail.core.view import Trial, View
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.foreseen import QUANTILES, Foreseen
+from foresail.plots.palette import INK, LOOKS, Look, look_of
+from foresail.plots.picture import Picture, core_of, drawn, extent, graph_objects, rule
 from foresail.plots.trials import label_of
+
+MOST_BANDS = 4
+MOST_DRAWN = 20_000
+"""Points beyond which curves are drawn with fewer points each."""
 
 
 class Band(Struct, frozen=True):
@@ -37,7 +44,7 @@ class Curve(Struct, frozen=True):
     band: Band | None = None
 
 
-class Curves(Struct, frozen=True):
+class Curves(Picture, frozen=True):
     """`events`: how many the picture rests on. `target` None: the goal has none; `best`: the study's best value."""
 
     events: int
@@ -46,6 +53,23 @@ class Curves(Struct, frozen=True):
     target: float | None
     best: float | None
     curves: tuple[Curve, ...]
+
+    def figure(self) -> Any:
+        """Curves by class, the best in black; bands of the `MOST_BANDS` trials with the highest chances."""
+        banded = sorted((c for c in self.curves if c.band), key=lambda c: -(c.p or 0.0))[:MOST_BANDS]
+        traces = [*_bands(banded), *_lines(self.curves), *_best(self)]
+        low_high = extent([*self._heights(), *(v for c in banded if c.band for v in c.band.middle)])
+        figure = drawn(traces, title=f"Learning curves: {self.metric}", xaxis_title="step", yaxis_title=self.metric)
+        if low_high is not None:
+            figure.update_yaxes(range=low_high)
+        if self.target is not None:
+            rule(figure, y=self.target, text=f"target {self.target:.6g}")
+        return figure
+
+    def _heights(self) -> list[float]:
+        """What the axis must hold: all but the worst twentieth of the values, and the target."""
+        values = core_of([v for c in self.curves for v in c.values], self.mode)
+        return values if self.target is None else [*values, self.target]
 
 
 def learning_curves(
@@ -82,7 +106,7 @@ def _curve(view: View, trial: Trial, foreseen: Foreseen | None, *, banded: bool)
     return Curve(
         trial=trial.id,
         status=view.status(trial).value,
-        label=label_of(trial),
+        label=label_of(view, trial),
         steps=tuple(trial.steps),
         values=tuple(trial.values),
         max_steps=trial.max_steps,
@@ -103,3 +127,75 @@ def _band(trial: Trial, foreseen: Foreseen, row: int) -> Band | None:
     )
     steps = (float(trial.last_step), *foreseen.horizon[ahead].tolist())
     return Band(steps, low, inner_low, middle, inner_high, high)
+
+
+def _lines(curves: Sequence[Curve]) -> Iterator[Any]:
+    """One trace for each class: a line a trial, with a gap in between."""
+    every = max(1, sum(len(c.steps) for c in curves) // MOST_DRAWN)
+    for look in reversed(LOOKS):
+        chosen = [c for c in curves if look_of(c.label) is look]
+        if chosen:
+            x = [v for c in chosen for v in (*_thinned(c.steps, every), None)]
+            y = [v for c in chosen for v in (*_thinned(c.values, every), None)]
+            of = [v for c in chosen for v in ([c.trial] * (len(_thinned(c.steps, every)) + 1))]
+            yield graph_objects().Scatter(
+                x=x,
+                y=y,
+                customdata=of,
+                mode="lines+markers" if len(chosen) <= MOST_BANDS else "lines",
+                name=f"{look.name} ({len(chosen)})",
+                line={"color": look.colour, "width": 1.2},
+                marker={"symbol": look.symbol, "size": 4},
+                opacity=0.75 if len(chosen) < 40 else 0.45,
+                hovertemplate="trial %{customdata}<br>step %{x}: %{y:.6g}<extra></extra>",
+            )
+
+
+def _thinned(values: Sequence[float], every: int) -> Sequence[float]:
+    return values if every == 1 else (*values[:-1:every], values[-1])
+
+
+def _best(data: Curves) -> Iterator[Any]:
+    """The curve that holds the best value, over all others."""
+    best = next((c for c in data.curves if data.best is not None and data.best in c.values), None)
+    if best is not None:
+        yield graph_objects().Scatter(
+            x=best.steps,
+            y=best.values,
+            mode="lines",
+            name=f"best: trial {best.trial}",
+            line={"color": "black", "width": 2.4},
+            hovertemplate=f"trial {best.trial}<br>step %{{x}}: %{{y:.6g}}<extra></extra>",
+        )
+
+
+def _bands(curves: Sequence[Curve]) -> Iterator[Any]:
+    for at, curve in enumerate(curves):
+        if curve.band is not None:
+            yield from _band_traces(curve, curve.band, look_of(curve.label), first=at == 0)
+
+
+def _band_traces(curve: Curve, band: Band, look: Look, *, first: bool) -> Iterator[Any]:
+    go = graph_objects()
+    around = [*band.steps, *reversed(band.steps)]
+    for low, high, alpha in ((band.low, band.high, 0.12), (band.inner_low, band.inner_high, 0.22)):
+        yield go.Scatter(
+            x=around,
+            y=[*low, *reversed(high)],
+            fill="toself",
+            fillcolor=look.colour,
+            opacity=alpha,
+            line={"width": 0},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    yield go.Scatter(
+        x=band.steps,
+        y=band.middle,
+        mode="lines",
+        line={"color": look.colour if look.name != "poor" else INK, "dash": "dot", "width": 1.6},
+        name="foreseen: half and 90 %",
+        legendgroup="foreseen",
+        showlegend=first,
+        hovertemplate=f"trial {curve.trial} foreseen<br>step %{{x:.0f}}: %{{y:.6g}}<extra></extra>",
+    )

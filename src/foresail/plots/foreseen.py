@@ -41,6 +41,7 @@ class Foreseen:
         chance: P(target in the time that is left), (C,); by the end of its training once the study has ended.
         reach: P(target reached by each step), (C, H).
         state, forecast: the model behind it, on the lens `focus`.
+        worst: the worst finite value that any trial has reported.
     """
 
     events: int
@@ -52,6 +53,7 @@ class Foreseen:
     state: StudyState
     forecast: Forecast
     focus: Focus
+    worst: float
 
     @cached_property
     def row(self) -> Mapping[int, int]:
@@ -59,8 +61,13 @@ class Foreseen:
 
     @cached_property
     def quantiles(self) -> Floats:
-        """The value at each step at `QUANTILES`, (Q, C, H); where a step is past, the point itself."""
-        return np.stack([self.focus.back(self.forecast.quantile(q)) for q in QUANTILES])
+        """The value at each step at `QUANTILES`, (Q, C, H); where a step is past, the point itself.
+
+        None is worse than the worst value that any trial of the study has reported: so far from the target the lens
+        draws the scale together, and its tail says nothing.
+        """
+        found = np.stack([self.focus.back(self.forecast.quantile(q)) for q in QUANTILES])
+        return np.maximum(found, self.worst) if self.forecast.sign > 0 else np.minimum(found, self.worst)
 
     @cached_property
     def final(self) -> Floats:
@@ -71,7 +78,7 @@ class Foreseen:
 def foresee(view: View) -> Foreseen | None:
     """Forecasts of all trials that have started; None while no finite value has been reported.
 
-    Costs about a second for 1,000 trials of 100 points: make it once and give it to every plot of that moment.
+    Costs about a quarter of a second for 1,000 trials on one core: make it once for all plots of a moment.
     """
     started = [trial for trial in view.trials if trial.best_value is not None]
     if not started or view.best is None:
@@ -93,7 +100,7 @@ def foresee(view: View) -> Foreseen | None:
     reach = np.asarray(forecast.prob_reach(float(focus.of(target)), by=horizon), dtype=float)
     trials = np.array([trial.id for trial in started])
     chance = _in_time(view, started, horizon, reach)
-    return Foreseen(view.events, target, trials, horizon, chance, reach, state, forecast, focus)
+    return Foreseen(view.events, target, trials, horizon, chance, reach, state, forecast, focus, _worst(view, started))
 
 
 def _in_time(view: View, started: list[Trial], horizon: Floats, reach: Floats) -> Floats:
@@ -104,3 +111,9 @@ def _in_time(view: View, started: list[Trial], horizon: Floats, reach: Floats) -
     steps = np.array([t.last_step + (left_s / t.step_s if t.step_s else np.inf) for t in started])
     upto = np.searchsorted(horizon, steps, side="right")
     return np.where(upto > 0, reach[np.arange(len(started)), np.maximum(upto - 1, 0)], 0.0)
+
+
+def _worst(view: View, started: list[Trial]) -> float:
+    values = np.concatenate([np.frombuffer(trial.values) for trial in started])
+    finite = values[np.isfinite(values)]
+    return float(finite.min() if view.spec.goal.mode == "max" else finite.max())
