@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from foresail.core.events import Event
 
-_BY_ENDING = {".csv": "csv", ".jsonl": "jsonl", ".sqlite": "optuna", ".journal": "optuna"}
+_BY_ENDING = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".sqlite": "optuna", ".journal": "optuna"}
 _BY_ENDING |= {".log": "optuna", "": "trace"}
 
 
@@ -29,10 +29,10 @@ _BY_ENDING |= {".log": "optuna", "": "trace"}
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["csv", "jsonl", "trace", "optuna"]),
+    type=click.Choice(["csv", "parquet", "jsonl", "trace", "optuna"]),
     help="By the ending of --to, else csv.",
 )
-@click.option("--trials", "of_trials", is_flag=True, help="CSV of the trials in place of the points.")
+@click.option("--trials", "of_trials", is_flag=True, help="CSV or Parquet of the trials in place of the points.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @json_option
 def command(storage: Path, to: Path | None, form: str | None, of_trials: bool, force: bool, as_json: bool) -> Exit:
@@ -40,6 +40,7 @@ def command(storage: Path, to: Path | None, form: str | None, of_trials: bool, f
 
     \b
       csv     points (trial, step, metrics, seconds), or one line a trial with --trials
+      parquet the same, for pandas and its like
       jsonl   the log itself: every event as a line of JSON
       trace   a folder in the learning-curve format that replays and benchmarks read
       optuna  an Optuna storage, for optuna-dashboard: SQLite, or a journal where --to ends in .journal or .log
@@ -75,7 +76,9 @@ def _form_of(to: Path | None) -> str:
         return "csv"
     if to.suffix not in _BY_ENDING:
         raise CallerError(
-            f"{to}: its ending does not tell the format", allowed=", ".join(_BY_ENDING), do="give --format"
+            f"{to}: its ending does not tell the format",
+            allowed="csv, jsonl, trace, parquet, optuna",
+            do="give --format",
         )
     return _BY_ENDING[to.suffix]
 
@@ -113,7 +116,8 @@ def _write_file(events: Sequence[Event], form: str, of_trials: bool, to: Path) -
 
         write_jsonl(events, to)
         return
-    beside = to.with_name(to.name + ".part")
-    with beside.open("w", encoding="utf-8", newline="") as stream:
-        _write(events, form, of_trials, stream)
-    os.replace(beside, to)
+    from foresail.api.frames import write_table
+    from foresail.api.spreadsheet import point_rows, trial_rows
+    from foresail.core.view import fold
+
+    write_table(trial_rows(fold(events)) if of_trials else point_rows(events), to, parquet=form == "parquet")

@@ -39,6 +39,12 @@ class DriverStarted(Happened, frozen=True, kw_only=True):
     wall_time: str = ""
 
 
+class MachinesChanged(Happened, frozen=True, kw_only=True):
+    """A machine came or went. `machines`: the cores that may be granted, by machine; ids are never used again."""
+
+    machines: tuple[tuple[int, ...], ...]
+
+
 class DriverStopped(Happened, frozen=True, kw_only=True):
     why: str
 
@@ -147,6 +153,13 @@ class AttemptEnding(Happened, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
+class AttemptSilent(Happened, frozen=True, kw_only=True):
+    """The attempt has said nothing for `silent_s`, as long as the study allows: it has failed and is ended."""
+
+    attempt: AttemptId
+    silent_s: float
+
+
 class TrialEnded(Happened, frozen=True, kw_only=True):
     """`status`: completed, ended, diverged or failed."""
 
@@ -171,6 +184,7 @@ class StudyEnded(Happened, frozen=True, kw_only=True):
 Fact = (
     StudyCreated
     | DriverStarted
+    | MachinesChanged
     | DriverStopped
     | Ticked
     | StopRequested
@@ -183,6 +197,14 @@ Fact = (
     | AttemptEnded
 )
 Decision = (
-    TrialProposed | SearchExhausted | Planned | AttemptGranted | AttemptEnding | TrialEnded | StudyEnding | StudyEnded
+    TrialProposed
+    | SearchExhausted
+    | Planned
+    | AttemptGranted
+    | AttemptEnding
+    | AttemptSilent
+    | TrialEnded
+    | StudyEnding
+    | StudyEnded
 )
 Event = Fact | Decision

@@ -34,9 +34,9 @@ class Loop:
 
     def report(self, metrics: Mapping[str, Any]) -> None:
         """Report those of the metrics that are numbers; the first report fixes their names."""
-        numbers = {name: value for name, value in metrics.items() if _is_number(value)}
+        numbers: dict[str, Any] = {name: float(value) for name, value in metrics.items() if _is_number(value)}
         self._names = self._names or frozenset(numbers)
-        self._run.report(**{name: float(value) for name, value in numbers.items() if name in self._names})
+        self._run.report(**{name: value for name, value in numbers.items() if name in self._names})
 
     def end_step(self) -> None:
         """The step is over: a checkpoint is taken where one is due.

@@ -19,6 +19,7 @@ from foresail.api.study import Study, file_name
 from foresail.api.summary import summary
 from foresail.core import events as ev
 from foresail.core.goal import Goal
+from foresail.core.spec import StudySpec
 from foresail.core.view import View, fold
 from foresail.errors import CallerError, TrainingError
 from foresail.executors.template import unsafe_to_fork
@@ -185,22 +186,29 @@ class TunedStudy(optuna.study.Study):
         self._stopping = False
         log, first = self._log_for()
         study = self._study(func, log, n_trials, timeout, n_jobs, first)
-        mirror = Mirror(self, study.spec, first)
-        if log.exists():
-            events = load_events(log)
-            mirror(fold(events), events)
+        mirror = self._caught_up(study.spec, log, first)
+        behind = False
         called = tuple(callbacks or ())
         with showing(quiet=self._quiet) as shown:
 
             def watch(view: View, events: Sequence[ev.Event]) -> None:
+                nonlocal behind
                 shown(view, events)
-                mirror(view, events)
+                try:
+                    mirror(view, events if not behind else ())
+                except optuna.exceptions.StorageInternalError as error:
+                    behind = True
+                    shown.trouble(
+                        f"Optuna's storage refuses ({str(error).splitlines()[0]}); it is caught up at the end"
+                    )
                 for trial in mirror.finished:
                     for callback in called:
                         callback(self, trial)
 
-            train = None if _must_import(func) else training(func, self._ways, first)
+            train = None if _is_imported(func) else training(func, self._ways, first)
             self.result = drive(log, spec=study.spec, train=train, watch=watch, trouble=shown.trouble)
+        if behind:
+            self._caught_up(study.spec, log, first)
         if self.result.end == "failing":
             raise TrainingError(self.result.why, do=f"foresail explain 0 {log}")
         if not self._quiet:
@@ -219,6 +227,14 @@ class TunedStudy(optuna.study.Study):
             CallerError: always.
         """
         raise CallerError("enqueue_trial is not offered", do="give create_study a space= whose knobs have defaults")
+
+    def _caught_up(self, spec: StudySpec, log: Path, first: int) -> Mirror:
+        """A mirror that has told of all that the log holds."""
+        mirror = Mirror(self, spec, first)
+        if log.exists():
+            events = load_events(log)
+            mirror(fold(events), events)
+        return mirror
 
     @property
     def _ways(self) -> list[str]:
@@ -281,15 +297,10 @@ def _space_in(log: Path) -> Space:
     return Space.from_dict(created.spec.space)
 
 
-def _must_import(func: Objective) -> bool:
-    """Whether trials must import the objective, since this process cannot be forked into them."""
+def _is_imported(func: Objective) -> bool:
+    """Whether trials import the objective by its name: it has one, and this process cannot be forked into them."""
     unsafe = unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
-    if unsafe and not _reference(func):
-        raise CallerError(
-            f"trials cannot be forked from this process ({unsafe}), nor find the objective by its name",
-            do="put the objective at the top level of a file, and the study under `if __name__ == '__main__':`",
-        )
-    return bool(unsafe)
+    return bool(unsafe and _reference(func))
 
 
 def _reference(func: Objective) -> str:

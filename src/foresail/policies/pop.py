@@ -7,12 +7,12 @@ confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_des
 
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
 * Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
-  the highest chance per second that going on is expected to take, or to a new configuration where a first look is worth
-  more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
-* Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the study's
-  best; until then its turns are few, since its chance is small. Before that a small chance proves little: forecasts from
-  short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes back if its chance
-  rises.
+  the highest chance per second that going on is expected to take, or to a new configuration where a first look is
+  worth more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
+* Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the
+  study's best; until then its turns are few, since its chance is small. Before that a small chance proves little:
+  forecasts from short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes
+  back if its chance rises.
 
 Without a target, p is the chance to beat the best value seen so far.
 """
@@ -284,8 +284,8 @@ class Pop:
         """Chance per second of opening new configurations and going on with those that turn out to be worth it: the
         reservation price of a first look (Weitzman 1979), were they as those that have been opened so far.
 
-        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn. The
-        price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
+        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn.
+        The price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
         """
         opened = len(view.trials) - len(view.waiting)
         if not rest:

@@ -101,6 +101,23 @@ def test_a_study_in_a_storage_is_continued(tmp_path: Path) -> None:
         optuna.create_study(storage="sqlite://", study_name="s", quiet=True)
 
 
+def test_a_storage_that_refuses_does_not_end_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optuna.create_study(direction="maximize", quiet=True, policy="fifo")
+    write, refused = study._storage.set_trial_intermediate_value, []
+
+    def refusing(trial: int, step: int, value: float) -> None:
+        if trial == 1 and not refused:
+            refused.append(trial)
+            raise optuna.exceptions.StorageInternalError("database is locked")
+        write(trial, step, value)
+
+    monkeypatch.setattr(study._storage, "set_trial_intermediate_value", refusing)
+    study.optimize(objectives.branching, n_trials=3, n_jobs=2)
+    assert refused
+    assert [len(trial.intermediate_values) for trial in study.trials] == [6, 6, 6]
+    assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
+
+
 def test_a_callback_stops_the_study() -> None:
     study = optuna.create_study(quiet=True)
     study.optimize(objectives.parabola, n_trials=500, n_jobs=1, callbacks=[optuna.study.MaxTrialsCallback(3)])
