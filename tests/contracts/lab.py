@@ -64,6 +64,12 @@ class Lab:
         self.until(seen)
         return found[0]
 
+    def until_point_or_end(self, attempt: str, step: int) -> None:
+        """Until a point of the step or of a later one has come, or no more will."""
+        self.until(
+            lambda: self.of(ev.AttemptEnded, attempt) or any(p.step >= step for p in self.of(ev.PointReported, attempt))
+        )
+
     def until_end(self, attempt: str) -> ev.AttemptEnded:
         self.until(lambda: self.of(ev.AttemptEnded, attempt))
         return self.of(ev.AttemptEnded, attempt)[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
+import msgspec
 
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
@@ -19,6 +19,7 @@ from foresail.api.result import Result
 from foresail.api.summary import summary
 from foresail.api.tracking import checked, tracked
 from foresail.core.goal import Goal
+from foresail.core.layout import Parallel
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
 from foresail.errors import CallerError
@@ -48,6 +49,7 @@ class Study:
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
         cores_per_trial: cores, and so threads, of each.
+        parallel: run each trial as several ranks, which share its cores: `fs.Parallel(...)` or a mapping of its words.
         seed: of everything that is drawn. Same seed, same recorded history: same decisions.
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
@@ -76,6 +78,7 @@ class Study:
         search: Named = DEFAULT_SEARCH,
         workers: int | None = None,
         cores_per_trial: int = 1,
+        parallel: Parallel | Mapping[str, object] | None = None,
         seed: int = 0,
         max_steps: int | None = None,
         retries: int = 2,
@@ -103,12 +106,12 @@ class Study:
             seed=seed,
             policy=_choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores_per_trial),
+            resources=Resources(workers, cores_per_trial, _parallel(parallel, cores_per_trial)),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
             grace_s=grace_s,
-            silence_s=UNSET if silence_s is None else float(silence_s),
+            silence_s=msgspec.UNSET if silence_s is None else float(silence_s),
             keep_bytes=keep_bytes,
             repeats=repeats,
         )
@@ -119,7 +122,7 @@ class Study:
         """Where attempts and checkpoints lie."""
         return folder_of(self.storage)
 
-    def run(self, *, watch: Watcher | None = None, quiet: bool = False) -> Result:
+    def run(self, *, watch: Watcher | None = None, quiet: bool = False, on: str = "") -> Result:
         """Train until the goal is reached or a budget is used, and return what was found.
 
         A storage that holds this study already is continued: what is finished is not done again.
@@ -128,6 +131,7 @@ class Study:
             watch: called after each batch of events with the view and the new events, and about once a second with
                 none; it takes the place of the progress on stderr.
             quiet: show no progress and no summary.
+            on: "ray", "ray://HOST:PORT" or "ray:HOST:PORT" to run trials on a Ray cluster; here if not given.
 
         Raises:
             CallerError: the storage holds another study, another driver runs it, or the machine is too small.
@@ -136,9 +140,9 @@ class Study:
         if watch is not None:
             trouble = Nothing().trouble
             with tracked(self.storage, self.track):
-                return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
+                return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble, on=on)
         with showing(quiet=quiet) as shown, tracked(self.storage, self.track):
-            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
+            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble, on=on)
         if not quiet:
             print(f"\n{summary(result)}", file=sys.stderr)
         return result
@@ -217,6 +221,21 @@ def _check_silence(silence_s: object) -> None:
     known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
     if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
         raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
+
+
+def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Parallel | msgspec.UnsetType:
+    if given is None:
+        return msgspec.UNSET
+    try:
+        parallel = given if isinstance(given, Parallel) else msgspec.convert(given, Parallel)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"parallel: {error}", allowed=", ".join(Parallel.__struct_fields__)) from None
+    if cores % parallel.cores:
+        raise CallerError(
+            f"parallel: {cores} cores per trial cannot be shared by ranks in groups of {parallel.cores}",
+            do=f"set cores_per_trial to {parallel.cores} or a multiple of it",
+        )
+    return parallel
 
 
 def _choice(what: str, named: Named) -> Choice:

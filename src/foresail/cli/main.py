@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Decide a recorded study again, with this or another policy.",
     "profile": "Measure how fast a training runs, and on what.",
     "plan": "Which resources a training should get.",
+    "slurm": "A script for sbatch that runs a study.",
     "serve": "Look at a study in the browser.",
     "doctor": "Whether this machine and a storage are in order.",
 }

@@ -26,10 +26,11 @@ _GOAL = ("target", "within", "trials")
 @click.option("--target", type=float, help="Value to reach, in place of goal.target.")
 @click.option("--within", help="Deadline such as '20 min', in place of goal.within.")
 @click.option("--trials", type=int, help="Budget in trials, in place of goal.trials.")
+@click.option("--on", default="", help="ray, ray://HOST:PORT or ray:HOST:PORT: on the machines of a Ray cluster.")
 @click.option("--track", multiple=True, metavar="KIND[:PLACE]", help="Tell tensorboard, mlflow, wandb, csv or parquet.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @json_option
-def command(file: Path, track: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> Exit:
+def command(file: Path, on: str, track: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> Exit:
     """Start the study of FILE, or continue it if its storage holds it already.
 
     \b
@@ -56,7 +57,7 @@ def command(file: Path, track: tuple[str, ...], quiet: bool, as_json: bool, **gi
         say("note:    the goal has a target and no budget: the study runs until the target is reached or Ctrl-C")
     with tracked(study.storage, [*study.track, *track]):
         return carry_out(
-            lambda shown: drive(study.storage, spec=study.spec, watch=shown, trouble=shown.trouble),
+            lambda shown: drive(study.storage, spec=study.spec, watch=shown, trouble=shown.trouble, on=on),
             storage=study.storage,
             quiet=quiet,
             as_json=as_json,

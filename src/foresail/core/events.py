@@ -39,6 +39,12 @@ class DriverStarted(Happened, frozen=True, kw_only=True):
     wall_time: str = ""
 
 
+class MachinesChanged(Happened, frozen=True, kw_only=True):
+    """A machine came or went. `machines`: the cores that may be granted, by machine; ids are never used again."""
+
+    machines: tuple[tuple[int, ...], ...]
+
+
 class DriverStopped(Happened, frozen=True, kw_only=True):
     why: str
 
@@ -178,6 +184,7 @@ class StudyEnded(Happened, frozen=True, kw_only=True):
 Fact = (
     StudyCreated
     | DriverStarted
+    | MachinesChanged
     | DriverStopped
     | Ticked
     | StopRequested

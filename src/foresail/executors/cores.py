@@ -11,7 +11,9 @@ import os
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -31,6 +33,18 @@ def set_thread_variables(environment: MutableMapping[str, str], threads: int, *,
     for name in THREAD_VARIABLES:
         if name not in but:
             environment[name] = str(threads)
+
+
+def part(shared: Sequence[T], rank: int, ranks: int) -> tuple[T, ...]:
+    """What one of several ranks gets of cores or devices: its equal part; one of them where there are too few.
+
+    >>> part((4, 5, 6, 7), 1, 2), part((4, 5), 3, 4)
+    ((6, 7), (5,))
+    """
+    if ranks == 1 or not shared:
+        return tuple(shared)
+    size = len(shared) // ranks
+    return tuple(shared[rank * size : (rank + 1) * size]) if size else (shared[rank % len(shared)],)
 
 
 def pin(cores: Sequence[int]) -> None:

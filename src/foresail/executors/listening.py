@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -120,6 +122,18 @@ class Listener:
         metrics = self._metrics.check({name: _not_finite(value) for name, value in said.items()})
         self._step = step
         return self._point(step, metrics, None, now_s)
+
+
+def read_farewell(spool: Path) -> Farewell | None:
+    """What a process said at its end, if it did."""
+    reader = SpoolReader(spool)
+    said: Farewell | None = None
+    for data in reader.lines():
+        with suppress(msgspec.DecodeError):
+            line = decode_line(data)
+            said = line if isinstance(line, Farewell) else said
+    reader.close()
+    return said
 
 
 def _is_object(data: bytes) -> bool:

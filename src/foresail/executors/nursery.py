@@ -174,6 +174,11 @@ class Nursery:
             with suppress(BlockingIOError):
                 os.read(self._bell, 1 << 16)
 
+    def ring(self) -> None:
+        """From another thread: end the wait."""
+        with suppress(BlockingIOError):
+            os.write(self._striker, b"!")
+
     def messages(self) -> list[Started | Refused | Ended]:
         """What the template has said since the last call."""
         said: list[Started | Refused | Ended] = []

@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 
 LEAST = 8
 """Trials below which nothing is said."""
+LEAST_EXPLAINED = 0.2
+"""Under this the picture says that it is unsure."""
 SAMPLES = 512
 """The standard error of an index is then at most 0.04: over seeds, on the linear function of the tests."""
 MOST_TRIALS = 256
@@ -82,6 +84,9 @@ class Importance(Picture, frozen=True):
         title = f"What the {what} hangs on ({self.explained:.0%} of it predicted, {self.trials} trials)"
         figure = drawn(traces, title=title, height=170 + 40 * max(1, len(names)), xaxis_title="share of the variance")
         figure.update_layout(legend_traceorder="reversed", bargap=0.25)
+        if self.explained < LEAST_EXPLAINED:
+            unsure = "the trials tell too little: do not rest on this"
+            figure.add_annotation(text=unsure, showarrow=False, x=0.99, y=0.05, xref="paper", yref="paper")
         figure.update_xaxes(tickformat=".0%", rangemode="tozero")
         figure.update_yaxes(automargin=True)
         return figure

@@ -8,8 +8,8 @@ and start in the order of what the study says of their hyperparameters.
 * Near a deadline, an index counts by the share of its chance that is left in time.
 * While less than three trials have come to their end, one slot follows the trial that is most likely to get there: how
   curves end is known from curves that ended.
-* A free slot follows the ranks of asynchronous successive halving instead with probability `floor`, so that a wrong law
-  of progress cannot keep a trial waiting for ever.
+* A free slot follows the ranks of asynchronous successive halving instead with probability `floor`, which moves to
+  what has been right in this study (`hedge.py`), so that a wrong law of progress cannot keep a trial waiting for ever.
 * A trial is ended only when the upper bound of its chance is under `hopeless`; the law has Student's tails.
 * With `widest` above 1, cores go where the next unit is worth most (`widths.py`).
 
@@ -54,9 +54,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """`pool`: configurations that wait to be started; `floor`: share of grants that follow ranks; `stick`: by
-    how much another index must be higher to take a slot; `hopeless`: chance under which a trial is ended; `widest`:
-    units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it is known."""
+    """`pool`: configurations that wait to be started; `floor`: share of grants that follow ranks to begin with
+    (`hedge.py`); `stick`: by how much another index must be higher to take a slot; `hopeless`: chance under which a
+    trial is ended; `widest`: units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it
+    is known."""
 
     pool: int = 64
     floor: float = 0.25
@@ -151,16 +152,19 @@ class Hybrid:
             yield Choice(trial, self._rate(index, view, trial), Rule.GOES_AHEAD)
 
     def _by_rank(self, index: Prospects, view: View, due: Sequence[Trial], free: int, rng: Rng) -> Iterator[Choice]:
-        """Each free slot with the floor's chance: promoted by rank, else the next configuration in line."""
+        """Each free slot with the chance of the floor: promoted by rank, else the next configuration in line, else who
+        has come farthest."""
         if not self.floor or free <= 0:
             return
         able = [t.id for t in due] + list(view.suspended)
         line = iter(view.waiting)
-        for _ in range(int((rng().random(free) < self.floor).sum())):
+        for _ in range(int((rng().random(free) < index.hedge.share(self.floor)).sum())):
             number = promoted(index.seen, index.steps, able, index.sign)
             if number is None:
                 number = next(line, None)
-            else:
+            if number is None:
+                number = promoted(index.seen, index.steps, able, index.sign, everyone=True)
+            if number in able:
                 able.remove(number)
             if number is not None:
                 trial = view.trials[number]
@@ -182,18 +186,22 @@ class Hybrid:
         choices = {t.id: self._choice(t, self._rate(index, view, t)) for t in inside}
         taken = {*choices, *(c.trial.id for c in first)}
         choices |= {c.trial.id: c for c in (*first, *(c for c in ranked if c.trial.id not in taken))}
+        firm = len(inside) + len(first)
         seats = [
-            Seat(
-                c.rate,
-                now=self._units(view, c.trial),
-                least=self._units(view, c.trial) if place < len(inside) else int(place < len(inside) + len(first)),
-                dwell_s=index.of[c.trial.id].stay_s if self.widest > 1 and c.trial.id in index.of else 0.0,
-            )
+            self._seat(index, view, c, int(place < firm), place < len(inside))
             for place, c in enumerate(choices.values())
         ]
         restart_s, most = index.costs.restart.mean_s, view.slots - len(leaving)
         given = spread(seats, units, index.scaling, widest=self.widest, most=most, restart_s=restart_s)
         return {n: (c, width) for (n, c), width in zip(choices.items(), given, strict=True) if width}
+
+    def _seat(self, index: Prospects, view: View, choice: Choice, least: int, inside: bool) -> Seat:
+        seen = index.of.get(choice.trial.id)
+        now = self._units(view, choice.trial)
+        least = now if inside else least
+        if self.widest == 1 or seen is None:
+            return Seat(choice.rate, 0.0, now, least)
+        return Seat(choice.rate, seen.p, now, least, seen.stay_s)
 
     def _units(self, view: View, trial: Trial) -> int:
         """What it holds."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.core import events as ev
+from foresail.core.reason import Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
 from foresail.core.words import Status, TrialId
@@ -25,6 +26,7 @@ from foresail.curves.neighbours import USELESS, Neighbours, fit_neighbours
 from foresail.policies.chain import LOWEST, NEAREST, PRICES, PRIOR, Chain, Floats, index, looks, read
 from foresail.policies.costs import Costs
 from foresail.policies.focus import Focus, Starts
+from foresail.policies.hedge import Hedge
 from foresail.policies.horizon import horizon_of
 from foresail.policies.widths import Scaling
 from foresail.space import Space
@@ -87,6 +89,8 @@ class Prospects:
     space: Space
     end: int
     scaling: Scaling
+    hedge: Hedge = field(default_factory=Hedge)
+    ahead: TrialId | None = None
     costs: Costs = field(default_factory=Costs)
     starts: Starts = field(default_factory=Starts)
     focus: Focus | None = None
@@ -136,8 +140,10 @@ class Prospects:
 
     def _point(self, view: View, trial: Trial, event: ev.PointReported) -> bool:
         self.points += 1
-        self.costs.observe(view, event, self.units[trial.id])
+        units = len(view.attempts[event.attempt].cores) / view.spec.resources.cores_per_trial
+        self.costs.observe(view, event, self.units[trial.id], self.scaling.speedup(max(1.0, units)))
         self._scale(view, event)
+        self._credit(view, trial, event.seconds)
         if len(trial.values) == 1:
             self.starts.add(trial.values[0])
         due = self._arrive(view, trial)
@@ -148,6 +154,13 @@ class Prospects:
         elif due:
             self._see([trial])
         return due
+
+    def _credit(self, view: View, trial: Trial, seconds: float) -> None:
+        """To whom let it run."""
+        ahead = None if view.best is None else view.best[0]
+        by_rank = trial.verdict is not None and trial.verdict.reason.rule is Rule.RANK_FLOOR
+        self.hedge.trained(seconds, by_rank=by_rank, leads=ahead == trial.id != self.ahead and self.ahead is not None)
+        self.ahead = ahead
 
     def _scale(self, view: View, event: ev.PointReported) -> None:
         """The first report of an attempt at another width than the trial's last tells how speed grows with width."""

@@ -1,8 +1,8 @@
 """How wide trials run: units of cores go where the next one is worth most.
 
-With index nu_i at one unit and speed-up s(k) at k, a unit more is worth nu_i (s(k + 1) - s(k)); for concave s the
-greedy order is the optimal one. s(k) = k**e, with e learned from the study's own trials that have run at several
-widths.
+With index nu_i at one unit and speed-up s(k) at k, a unit more is worth p_i nu_i (s(k + 1) - s(k)), p_i being the
+chance that the trial gets there; for concave s the greedy order is the optimal one. s(k) = k**e, with e learned from
+the study's own trials that have run at several widths.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ class Scaling:
         unit = PRIOR * math.log(2.0) ** 2
         return min(1.0, max(0.0, (unit * self.prior + self.moment) / (unit + self.weight)))
 
-    def speedup(self, units: int) -> float:
+    def speedup(self, units: float) -> float:
         return math.pow(units, self.exponent)
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A trial that may have units. `rate`: its index at one unit; `now`: units that it holds; `least`: units that it
-    has in any case; `dwell_s`: seconds of training in which a change of width must pay its restart."""
+    """A trial that may have units. `rate`: its index at one unit; `p`: chance that it gets there: what a wider
+    run saves is saved only then; `now`: units that it holds; `least`: units that it has in any case; `dwell_s`: seconds
+    of training in which a change of width must pay its restart."""
 
     rate: float
+    p: float = 1.0
     now: int = 0
     least: int = 0
     dwell_s: float = 0.0
@@ -87,7 +89,7 @@ def _greedy(
 
     def entry(place: int) -> tuple[float, int, int]:
         seat, width = seats[place], given[place]
-        gain = seat.rate * (scaling.speedup(width + 1) - (scaling.speedup(width) if width else 0.0))
+        gain = seat.rate * (seat.p * (scaling.speedup(width + 1) - scaling.speedup(width)) if width else 1.0)
         if width < seat.now > 1:  # to be made narrower costs a restart too
             gain *= 1.0 + min(1.0, restart_s / max(seat.dwell_s, 1e-9))
         return -gain, width, place

@@ -76,9 +76,9 @@ def test_it_tells_the_best_the_cost_and_what_was_saved(report: Report, pop: Sequ
 def test_every_class_is_shown_with_its_reasons(report: Report, pop: Sequence[ev.Event]) -> None:
     labels = {row[0] for row in report.classes.rows}
     assert {"promising", "poor"} <= labels
-    assert all(row[-1] for row in report.classes.rows if not row[1].startswith("and "))
-    shown = [row for row in report.classes.rows if not row[1].startswith("and ")]
-    more = sum(int(row[1].split()[1]) for row in report.classes.rows if row[1].startswith("and "))
+    assert all(row[-1] for row in report.classes.rows)
+    shown = [row for row in report.classes.rows if row[1]]
+    more = sum(int(row[-1].split()[1]) for row in report.classes.rows if not row[1])
     assert len(shown) + more == sum(bool(trial.values) for trial in fold(pop).trials)
 
 
