@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,15 @@ from foresail.api.machine import host_name, usable_cores
 from foresail.api.recorded import folder_of
 from foresail.api.result import Result, result_of
 from foresail.core import events as ev
+from foresail.core.commands import Launch
 from foresail.core.spec import StudySpec
+from foresail.core.view import View
+from foresail.core.words import AttemptId
 from foresail.driver.clock import StudyClock
 from foresail.driver.loop import Driver, Watcher
 from foresail.engine.controller import Controller
 from foresail.errors import CallerError
+from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
 from foresail.executors.ray import RayExecutor
 from foresail.policies.registry import make as make_policy
@@ -132,7 +137,13 @@ def _run(
     else:
         cores = _enough(usable_cores(), spec)
         target = train if train is not None else spec.entry
-        executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target)
+        executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target, trouble=trouble)
+    for place in set_strangers_apart(StudyFolder(folder), _launches(controller.view)):
+        warnings.warn(
+            f"an attempt that the log does not know was ended and moved to {place}; a damaged log may have lost it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     driver = Driver(controller, store=store, executor=executor, clock=clock, watch=watch, trouble=trouble)
     try:
         with stop_on_interrupt(driver.request_stop):
@@ -148,6 +159,21 @@ def _cluster(on: str) -> str:
     if kind != "ray":
         raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
     return on if address.startswith("//") else address
+
+
+def _launches(view: View) -> dict[AttemptId, Launch]:
+    """What the attempts that the log believes to be alive were told, by which they are known."""
+    return {
+        attempt.id: Launch(
+            attempt=attempt.id,
+            trial=attempt.trial,
+            number=attempt.number,
+            config=view.trials[attempt.trial].config,
+            cores=attempt.cores,
+            resume_step=attempt.resume_step,
+        )
+        for attempt in view.attempts.values()
+    }
 
 
 def _check_unused(storage: Path) -> None:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
 from foresail.api.summary import summary
+from foresail.api.tracking import checked, tracked
 from foresail.core.goal import Goal
 from foresail.core.layout import Parallel
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
@@ -53,8 +55,12 @@ class Study:
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
         grace_s: seconds that a trial has to leave at a step boundary before it is killed.
+        silence_s: a trial that reports and saves nothing for so many seconds is killed, which counts as a failure;
+            None: it may be silent for ever, and is only warned of.
         keep_bytes: budget for the checkpoints of the whole study; the best and what may be resumed are always kept.
         repeats: whether a configuration may come twice.
+        track: who else is told of the study: "tensorboard", "mlflow", "wandb", "csv" or "parquet", each alone or with a
+            place, "tensorboard:runs". Nothing that goes wrong there disturbs the study.
 
     Raises:
         CallerError: anything of this is wrong; nothing was started.
@@ -78,16 +84,20 @@ class Study:
         max_steps: int | None = None,
         retries: int = 2,
         grace_s: float = 30.0,
+        silence_s: float | None = None,
         keep_bytes: int = 10_000_000_000,
         repeats: bool = False,
+        track: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] = "",
     ) -> None:
         _check_parts(train, command, space, goal)
         _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        _check_silence(silence_s)
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
+        self.track = checked(track)
         name = name or (Path(storage).stem if storage else _name_of(train, command))
         self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
@@ -102,6 +112,7 @@ class Study:
             max_steps=max_steps,
             retries=retries,
             grace_s=grace_s,
+            silence_s=UNSET if silence_s is None else float(silence_s),
             keep_bytes=keep_bytes,
             repeats=repeats,
         )
@@ -129,8 +140,9 @@ class Study:
         """
         if watch is not None:
             trouble = Nothing().trouble
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble, on=on)
-        with showing(quiet=quiet) as shown:
+            with tracked(self.storage, self.track):
+                return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble, on=on)
+        with showing(quiet=quiet) as shown, tracked(self.storage, self.track):
             result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble, on=on)
         if not quiet:
             print(f"\n{summary(result)}", file=sys.stderr)
@@ -143,6 +155,12 @@ class Study:
             CallerError: the study has not been started.
         """
         return load_result(self.storage)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the result so far, or what will be searched."""
+        from foresail.api.notebook import result_html, study_html
+
+        return result_html(self.result()) if self.storage.exists() else study_html(self.spec, self.storage)
 
 
 def _check_parts(train: object, command: Sequence[str], space: object, goal: object) -> None:
@@ -213,6 +231,12 @@ def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Para
             do=f"set cores_per_trial to {parallel.cores} or a multiple of it",
         )
     return parallel
+
+
+def _check_silence(silence_s: object) -> None:
+    known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
+    if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
+        raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
 
 
 def _choice(what: str, named: Named) -> Choice:

@@ -10,6 +10,8 @@ it does not depend on the machine's clock.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from foresail.core.plan import Verdict
@@ -78,6 +80,13 @@ class PointReported(Happened, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+class Noted(Happened, frozen=True, kw_only=True):
+    """What the training code wants remembered of its trial, as plain data. No decision rests on it."""
+
+    attempt: AttemptId
+    notes: dict[str, Any]
+
+
 class CheckpointSaved(Happened, frozen=True, kw_only=True):
     """A complete, synced checkpoint at `path` (relative to the study's folder); `bytes` is its size."""
 
@@ -144,6 +153,13 @@ class AttemptEnding(Happened, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
+class AttemptSilent(Happened, frozen=True, kw_only=True):
+    """The attempt has said nothing for `silent_s`, as long as the study allows: it has failed and is ended."""
+
+    attempt: AttemptId
+    silent_s: float
+
+
 class TrialEnded(Happened, frozen=True, kw_only=True):
     """`status`: completed, ended, diverged or failed."""
 
@@ -175,11 +191,20 @@ Fact = (
     | AttemptStarted
     | HorizonDeclared
     | PointReported
+    | Noted
     | CheckpointSaved
     | CheckpointDeleted
     | AttemptEnded
 )
 Decision = (
-    TrialProposed | SearchExhausted | Planned | AttemptGranted | AttemptEnding | TrialEnded | StudyEnding | StudyEnded
+    TrialProposed
+    | SearchExhausted
+    | Planned
+    | AttemptGranted
+    | AttemptEnding
+    | AttemptSilent
+    | TrialEnded
+    | StudyEnding
+    | StudyEnded
 )
 Event = Fact | Decision

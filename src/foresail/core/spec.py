@@ -50,7 +50,11 @@ class Choice(Struct, frozen=True):
 
 
 class StudySpec(Struct, frozen=True):
-    """The study as recorded by its first event."""
+    """The study as recorded by its first event.
+
+    `silence_s`: an attempt that says nothing for so long has failed; not set: it may be silent for ever. Fields that
+    came later are left out where they are not set, so that the logs of before are written as they were.
+    """
 
     name: str
     space: dict[str, Any]
@@ -65,4 +69,9 @@ class StudySpec(Struct, frozen=True):
     grace_s: float = 30.0
     keep_bytes: int = 10_000_000_000
     repeats: bool = False
+    silence_s: float | UnsetType = UNSET
     schema: int = SCHEMA
+
+    @property
+    def silence_limit_s(self) -> float | None:
+        return None if self.silence_s is UNSET else self.silence_s

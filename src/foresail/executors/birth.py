@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 from foresail.core.words import Config, Outcome, Scalar
 from foresail.executors import cores, linux
+from foresail.executors.ending import COULD_NOT_BEGIN
 from foresail.worker.attempt import live
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
@@ -44,8 +45,13 @@ def become(
         user_set: thread variables that are the user's own.
         rank: which of the attempt's processes it is.
     """
-    code = 1
+    code = COULD_NOT_BEGIN
     try:
+        own = folder.of_rank(rank)
+        own.path.mkdir(exist_ok=True)
+        _redirect(own)
+        _hold_alive(own)
+        code = 1
         _settle(folder, grant, user_set, rank)
         inherited = _children()
         if grant.entry.command:
@@ -54,7 +60,7 @@ def become(
         code = 0 if farewell.outcome in (Outcome.COMPLETED, Outcome.YIELDED) else 1
         _leave(_children() - inherited)
     except BaseException:
-        code = 1
+        code = code or 1
         sys.excepthook(*sys.exc_info())
     finally:
         _flush()
@@ -62,11 +68,7 @@ def become(
 
 
 def _settle(folder: AttemptFolder, grant: Grant, user_set: tuple[str, ...], rank: int) -> None:
-    ranks = grant.layout.ranks
-    own = folder.of_rank(rank)
-    own.path.mkdir(exist_ok=True)
-    _redirect(own)
-    _hold_alive(own)
+    ranks = 1 if grant.entry.command else grant.layout.ranks
     os.environ.pop("FORESAIL_TEMPLATE", None)
     os.environ.update(environment(folder, grant))
     if ranks > 1:

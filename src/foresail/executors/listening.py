@@ -15,7 +15,7 @@ from foresail.core.words import AttemptId, Outcome
 from foresail.errors import TrainingError
 from foresail.worker.folder import AttemptFolder
 from foresail.worker.metrics import Metrics, check_step
-from foresail.worker.spool import Farewell, Horizon, Point, Saved, SpoolReader, decode_line, from_wire
+from foresail.worker.spool import Farewell, Horizon, Note, Point, Saved, SpoolReader, decode_line, from_wire
 
 
 class Listener:
@@ -70,6 +70,8 @@ class Listener:
                     yield self._point(line.step, from_wire(line.metrics), line.seconds, now_s)
                 case Horizon():
                     yield ev.HorizonDeclared(at_s=now_s, attempt=self.attempt, max_steps=line.max_steps)
+                case Note(notes=notes):
+                    yield ev.Noted(at_s=now_s, attempt=self.attempt, notes=notes)
                 case Saved():
                     yield self._saved(line, now_s)
                 case Farewell():

@@ -26,8 +26,8 @@ from typing import Final, NoReturn
 import msgspec
 
 from foresail.core.words import AttemptId
-from foresail.executors import birth, cores, linux
-from foresail.executors.channel import Begin, Channel, Ended, Ready, Signal, Started
+from foresail.executors import birth, cores, linux, packed
+from foresail.executors.channel import Begin, Channel, Ended, Ready, Refused, Signal, Started
 from foresail.worker.entry import Training, load
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant, read_grant
@@ -45,7 +45,10 @@ seconds where torch itself took 1.9 (torch 2.13, CPU build)."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template is told at its start. `function`: empty for commands. `bell`, `channel`: descriptors."""
+    """What a template is told at its start. `function`: empty for commands, and where `parcel` has it.
+
+    `bell`, `channel`, `parcel`: descriptors; no parcel: -1. `places`: as of `LocalExecutor`.
+    """
 
     root: str
     function: str
@@ -54,18 +57,20 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     driver: int
     path: tuple[str, ...]
     user_set: tuple[str, ...]
+    parcel: int = -1
     bare: bool = False
+    places: dict[int, int] = {}  # msgspec copies it
 
 
 def main(setting_json: str) -> NoReturn:
     """Entry of a template in an interpreter of its own."""
     setting = msgspec.json.decode(setting_json, type=Setting)
     linux.die_with_parent(signal.SIGKILL)  # while it imports, it does not look whether the driver lives
-    find: Callable[[], Training] = lambda: _load_alone(setting.function)
+    find: Callable[[], Training] = lambda: _load_alone(setting)
     ready = Ready(warm=False, why="each attempt does its imports")
-    if setting.function and not setting.bare:
+    if (setting.function or setting.parcel >= 0) and not setting.bare:
         try:
-            function = load(setting.function)
+            function = _load(setting)
             import_what_follows()
         except BaseException as error:
             find = _raiser(error)
@@ -76,14 +81,20 @@ def main(setting_json: str) -> NoReturn:
                 begin_anew(setting)
             find = lambda: function
             ready = Ready(warm=True)
+            if setting.parcel >= 0:
+                os.close(setting.parcel)
     serve(setting, find, ready)
 
 
-def _load_alone(reference: str) -> Training:
+def _load(setting: Setting) -> Training:
+    return packed.unpack(setting.parcel) if setting.parcel >= 0 else load(setting.function)
+
+
+def _load_alone(setting: Setting) -> Training:
     """Import the function in an attempt; a study that is run by the import is told where it stands."""
     os.environ["FORESAIL_TEMPLATE"] = "1"
     try:
-        return load(reference)
+        return _load(setting)
     finally:
         del os.environ["FORESAIL_TEMPLATE"]
 
@@ -116,7 +127,7 @@ def unsafe_to_fork() -> str:
 
 def begin_anew(setting: Setting) -> NoReturn:
     """Replace this process by a template that imports nothing."""
-    for descriptor in (setting.channel, setting.bell):
+    for descriptor in (setting.channel, setting.bell, *([setting.parcel] if setting.parcel >= 0 else [])):
         os.set_inheritable(descriptor, True)
     bare = msgspec.structs.replace(setting, bare=True)
     arguments = command(bare)
@@ -216,7 +227,14 @@ class _Template:
         ranks = 1 if grant.entry.command else grant.layout.ranks
         for rank in range(ranks):
             group = self._children[attempt].pid if rank else 0
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:  # no process or no memory left: the other attempts go on
+                if rank:
+                    os.killpg(group, signal.SIGKILL)  # its first rank cannot go on alone; it ends, and is tried again
+                    break
+                self._channel.send(Refused(attempt=attempt, why=f"no process could be made: {error.strerror}"))
+                return
             if pid == 0:
                 self._become(attempt, grant, parent, rank=rank, group=group)
             birth.join_group(pid, group)
@@ -233,6 +251,8 @@ class _Template:
             os.close(self._waker)
             folder = self._study.attempt(attempt)
             setting = self._setting
+            places = setting.places
+            grant = msgspec.structs.replace(grant, cores=tuple(places.get(core, core) for core in grant.cores))
             birth.become(folder, grant, self._find, bell=setting.bell, user_set=setting.user_set, rank=rank)
         except BaseException:
             traceback.print_exc()

@@ -91,6 +91,7 @@ def _fields() -> dict[type[Any], dict[str, st.SearchStrategy[Any]]]:
             "metrics": st.dictionaries(_names, number, max_size=4),
             "seconds": number,
         },
+        ev.Noted: {"attempt": attempt, "notes": st.dictionaries(_names, _json, max_size=3)},
         ev.CheckpointSaved: {
             "attempt": attempt,
             "step": _counts,

@@ -44,9 +44,10 @@ def live(
         farewell = _call(grant, find, spool, own_process, rank)
     except (Exception, SystemExit, Killed) as error:
         farewell = explain(error)
-        _keep_traceback(folder, error)
+        with suppress(Exception):  # no memory left for it, a full disk, an error of its own: the farewell must be said
+            _keep_traceback(folder, error)
     spool.write(farewell)
-    spool.close()
+    spool.close(wait=own_process)
     return farewell
 
 
@@ -82,10 +83,19 @@ def explain(error: BaseException) -> Farewell:
     """How an error that left the training function is to be understood."""
     if isinstance(error, Killed):
         return Farewell(outcome=Outcome.KILLED)
-    said = f"{type(error).__name__}: {error}".strip().splitlines()[0].removesuffix(":")
+    words = _words_of(error)
+    said = f"{type(error).__name__}: {words}".strip().splitlines()[0].removesuffix(":")
     detail = said.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair is no UTF-8
-    short_of_memory = isinstance(error, MemoryError) or any(word in str(error).lower() for word in _MEMORY_WORDS)
+    short_of_memory = isinstance(error, MemoryError) or any(word in words.lower() for word in _MEMORY_WORDS)
     return Farewell(outcome=Outcome.OUT_OF_MEMORY if short_of_memory else Outcome.FAILED, detail=detail)
+
+
+def _words_of(error: BaseException) -> str:
+    """What the error says; the training code's own class may fail even at that."""
+    try:
+        return str(error)
+    except Exception:
+        return "it cannot be shown"
 
 
 def _keep_traceback(folder: AttemptFolder, error: BaseException) -> None:

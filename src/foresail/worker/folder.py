@@ -17,6 +17,8 @@ from pathlib import Path
 from foresail.core.words import AttemptId, TrialId
 from foresail.errors import CallerError
 
+PRIVATE = 0o700
+"""Rights of a study's folder: who shares the machine can neither read nor steer the study."""
 _STEP = re.compile(r"step-(\d+)\Z")
 
 
@@ -35,6 +37,14 @@ class AttemptFolder:
         self.stdout = path / "stdout.log"
         self.stderr = path / "stderr.log"
         self.traceback = path / "traceback.txt"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a process has taken the attempt up."""
+        try:
+            return self.alive.stat().st_size > 0
+        except OSError:
+            return False
 
     def of_rank(self, rank: int) -> AttemptFolder:
         """Where that rank says and prints; rank 0 speaks for the attempt, in the attempt's own."""

@@ -31,7 +31,13 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_grant(folder: AttemptFolder, grant: Grant) -> None:
+    """Make the folder with all that the process is told, and its spool, which then needs no room to be opened.
+
+    Raises:
+        OSError: the disk is full or cannot be written.
+    """
     folder.path.mkdir(parents=True, exist_ok=True)
+    folder.spool.touch()
     folder.config.write_bytes(msgspec.json.encode(grant.config))
     folder.grant.write_bytes(msgspec.json.encode(grant))
 

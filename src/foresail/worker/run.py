@@ -11,14 +11,14 @@ from typing import Any
 
 from foresail.core.layout import Layout
 from foresail.core.words import Scalar, TrialId
-from foresail.errors import HostError, nearest
+from foresail.errors import HostError, TrainingError, nearest
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.metrics import Metrics, check_step
 from foresail.worker.moments import Moments
 from foresail.worker.ranks import Ranks
 from foresail.worker.share import Batch, Order, Shared, batch_of, loader_of
-from foresail.worker.spool import Horizon, Point, Saved, Spool, to_wire
+from foresail.worker.spool import Horizon, Note, Point, Saved, Spool, to_wire
 from foresail.worker.state import Kept, load_files, restore_randomness
 
 
@@ -263,6 +263,20 @@ class Run:
         self._reported_step, self._reported = step, values
         self._note(values[self._grant.goal.metric])
 
+    def note(self, **notes: Any) -> None:
+        """Have something remembered of the trial that no decision rests on: the data's version, a final test score.
+
+        Args:
+            notes: plain data by name: texts, numbers, truth values, None, and lists and dicts of them.
+
+        Raises:
+            TrainingError: JSON cannot hold a value.
+        """
+        try:
+            self._spool.write(Note(notes=notes))
+        except (TypeError, ValueError) as error:
+            raise TrainingError(f"note(): {error}", allowed="texts, numbers, lists and dicts of them") from None
+
     def _note(self, value: float) -> None:
         self._improved = value == value and self._grant.goal.better(value, self._best)
         if self._improved:
@@ -292,6 +306,12 @@ class Run:
         """Call `function(folder)` here and now where the trial resumes from what `on_save` wrote."""
         load_files(self._resume_from, function)
         return function
+
+    @property
+    def is_save_due(self) -> bool:
+        """Whether a checkpoint will be asked for when the step that was reported last is over. For frameworks that save
+        at a moment of their own."""
+        return bool(self._kept) and (self._is_wished() or self._is_worth_saving(last=False))
 
     def _boundary(self, *, last: bool) -> None:
         worth = bool(self._kept) and self._is_worth_saving(last=last)
