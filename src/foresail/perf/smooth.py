@@ -48,7 +48,7 @@ class Sites(NamedTuple):
     trial: Ints
 
     def take(self, index: Ints | slice) -> Sites:
-        return Sites(*(column[index] for column in self))
+        return Sites(self.unit[index], self.log_width[index], self.trial[index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,8 @@ def _rest(sites: Sites, noise: Floats, found: Floats) -> Floats:
 
 
 def _same(sites: Sites) -> Floats:
-    return (sites.trial[:, None] == sites.trial[None, :]).astype(float)
+    same: Floats = (sites.trial[:, None] == sites.trial[None, :]).astype(float)
+    return same
 
 
 def _found(sites: Sites, value: Floats, noise: Floats) -> Floats:
