@@ -1,8 +1,8 @@
 """Speed, measured and predicted: seconds of a step, by configuration.
 
 The prediction for a trial is that of the other trials: a ridge regression of log seconds on the hyperparameters, the
-trial itself left out, which for a ridge is exact from its hat matrix (Golub, Heath and Wahba 1979, eq. 2.1). It is what
-policies expect of configurations that have not run (`policies/costs.py`).
+trial itself left out, which for a ridge is exact from its hat matrix (Golub, Heath and Wahba 1979, eq. 2.1). A page
+draws it many times; what `explain` tells was foreseen before the first report, by the process of `perf/speeds.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from foresail.plots.chronicle import Chronicle
 from foresail.plots.palette import INK, LOOKS, look_of
 from foresail.plots.picture import Picture, drawn, graph_objects, log_axis
 from foresail.plots.trials import label_of
-from foresail.policies.costs import RIDGE
 from foresail.space import Space
 
+RIDGE = 1.0
+"""Prior precision of a slope, in trials: a knob must show in a few trials before it is believed."""
 LEAST = 4
 """Trials with a measured speed, before any is predicted from the others."""
 
@@ -46,8 +47,9 @@ class Speeds(Picture, frozen=True):
         error = "" if self.error is None else f" (typically within {self.error - 1.0:.0%})"
         title = f"Seconds of a step, predicted by the other trials and measured{error}"
         figure = drawn(_spots(self), title=title, xaxis_title="predicted, s", yaxis_title="measured, s")
-        figure.update_xaxes(log_axis([s.predicted_s for s in self.speeds if s.predicted_s is not None]))
-        figure.update_yaxes(log_axis([s.step_s for s in self.speeds]))
+        both = [v for s in self.speeds if s.predicted_s is not None for v in (s.predicted_s, s.step_s)]
+        figure.update_xaxes(log_axis(both))
+        figure.update_yaxes(log_axis(both))
         return figure
 
 
