@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP_ARGS ?=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 
-.PHONY: demo test test-fast check format clean
+.PHONY: demo test test-fast check docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foresail demo
@@ -23,6 +23,11 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/sphinx-build -q -W --keep-going docs site
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -q -W --keep-going docs site
+	@echo "site/index.html"
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
@@ -38,7 +43,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e ".[demo,optuna,dev]"
+	$(INSTALL) -e ".[demo,optuna,image,page,dev]"
 	@touch $@
 
 clean:

@@ -29,15 +29,14 @@ def test_the_study_file_of_the_readme_loads(tmp_path: Path) -> None:
     assert set(study.space.knobs) == {"lr", "optimizer"}
 
 
-def test_the_python_of_the_readme_names_what_exists() -> None:
-    (text,) = blocks("python")
-    names = {
-        node.attr
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "fs"
-    }
-    assert names
-    assert all(hasattr(fs, name) for name in names)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_names_what_exists_and_its_goals_can_be_made(page: Path) -> None:
+    for text in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "fs":
+                assert hasattr(fs, node.attr), node.attr
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("fs.maximize", "fs.minimize"):
+                assert eval(ast.unparse(node), {"fs": fs}).metric
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -24,6 +24,7 @@ from foresail.replay.scores import REFERENCE
 from foresail.replay.session import Setting
 from foresail.replay.source import events_of
 from foresail.replay.tables import report
+from foresail.replay.throughput import parse_speedup
 
 
 @click.command(name="replay")
@@ -36,9 +37,14 @@ from foresail.replay.tables import report
 @click.option("--budget", default=0.2, show_default=True, help="Share of all configurations' time, over the workers.")
 @click.option("--start", default=0.0, show_default=True, help="Seconds to launch a trial.")
 @click.option("--restart", default=0.0, show_default=True, help="Seconds more to continue one.")
+@click.option("--failures", default=0.0, show_default=True, help="An hour of training, of each attempt.")
+@click.option("--stragglers", default=0.0, show_default=True, help="Share of attempts that take twice as long.")
+@click.option("--checkpoint-steps", default=0, show_default=True, help="Points between checkpoints; 0: on suspend.")
+@click.option("--speedup", help="Of a trial on more workers: an exponent as 0.8, or TABLE,column=value,...")
 @click.option("--charge-deciding", is_flag=True, help="Add the time that decisions take to the virtual time.")
 @click.option("--processes", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(1))
 @click.option("--verify", is_flag=True, help="Check that recorded studies decide the same again; compare nothing.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Write the plots of the comparison there: FILE.html.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the records there; - for stdout.")
 def command(
     traces: tuple[Path, ...],
@@ -50,9 +56,14 @@ def command(
     budget: float,
     start: float,
     restart: float,
+    failures: float,
+    stragglers: float,
+    checkpoint_steps: int,
+    speedup: str | None,
     charge_deciding: bool,
     processes: int,
     verify: bool,
+    plot: Path | None,
     json_file: Path | None,
 ) -> Exit:
     """Play recorded TRACES under several policies and compare them.
@@ -68,15 +79,35 @@ def command(
         budget_frac=budget,
         start_s=start,
         restart_s=restart,
+        failures_per_hour=failures,
+        straggler_frac=stragglers,
+        checkpoint_steps=checkpoint_steps,
+        speedup=None if speedup is None else parse_speedup(speedup),
         charge_deciding=charge_deciding,
     )
+    if plot is not None:
+        _check_plot(plot)
     records = _compare(_work(traces, policy, search, seeds, setting), processes)
+    targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
+    if plot is not None:
+        from foresail.api.comparison_html import comparison_html
+
+        plot.write_text(comparison_html(records, reference=REFERENCE, targets=targets), encoding="utf-8")
+        say(f"written: {plot}")
     if json_file is not None:
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
-        targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
         Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
     return Exit.DONE
+
+
+def _check_plot(plot: Path) -> None:
+    """Before the replays, which may take long."""
+    from foresail.plots.picture import graph_objects
+
+    if plot.suffix != ".html":
+        raise CallerError(f"{plot}: its ending tells no format", allowed=".html")
+    graph_objects()
 
 
 def _verify(paths: tuple[Path, ...]) -> Exit:

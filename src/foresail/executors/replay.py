@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from foresail.core import events as ev
 from foresail.core.commands import Command, DeleteCheckpoint, Kill, Launch, Yield
-from foresail.core.words import AttemptId, Config, Outcome, TrialId
+from foresail.core.words import AttemptId, Config, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class ReplayExecutor:
     """Plays recordings.
 
     Args:
-        record: the recording of a configuration.
+        record: the recording of a configuration; asked at each launch.
         metric: name of the goal's metric.
         hardships: what goes wrong.
         changes: (study seconds, cores from then on), rising; attempts on cores that go are lost.
@@ -165,7 +165,6 @@ class ReplayExecutor:
     _playing: dict[AttemptId, Playing] = field(default_factory=dict)
     _answers: list[ev.Fact] = field(default_factory=list)
     _order: int = 0
-    _recordings: dict[TrialId, Recording] = field(default_factory=dict)
     _changed: int = 0
     _charged_s: float = 0.0
 
@@ -224,9 +223,7 @@ class ReplayExecutor:
     def _launch(self, launch: Launch) -> None:
         if launch.attempt in self._playing:
             return
-        recording = self._recordings.get(launch.trial)
-        if recording is None:
-            recording = self._recordings[launch.trial] = self.record(launch.config)
+        recording = self.record(launch.config)
         at = bisect_right(recording.steps, launch.resume_step) if launch.resume_step else 0
         done_s = recording.seconds[at - 1] if at else 0.0
         fate = self.hardships.draw(launch)

@@ -8,6 +8,8 @@ changes the speed of a decision and not one bit of it.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -85,18 +87,24 @@ class Foresight:
         passed = [float(self.forecast.prob_reach(float(level))[0]) for level in levels]
         return float(abs(np.trapezoid(passed, self.focus.back(levels))))
 
+    @cached_property
+    def _passing(self) -> tuple[list[float], list[float], list[float]]:
+        """By each moment ahead: its steps from now, the chance to have arrived, and the steps that arrivals took, as
+        lists: they are asked for at each decision, and a bisection costs a tenth of a call of numpy."""
+        took_H = np.cumsum(self.ahead_H * np.diff(self.reach_H, prepend=0.0))
+        return self.ahead_H.tolist(), self.reach_H.tolist(), took_H.tolist()
+
     def within(self, steps: float) -> float:
         """P(the target is reached within `steps` further steps)."""
-        upto = int(np.searchsorted(self.ahead_H, steps, side="right"))
-        return float(self.reach_H[upto - 1]) if upto else 0.0
+        ahead, reach, _ = self._passing
+        upto = bisect_right(ahead, steps)
+        return reach[upto - 1] if upto else 0.0
 
     def expected_steps(self, steps: float) -> float:
         """Expected steps to the target, given that it is reached within `steps`."""
-        upto = int(np.searchsorted(self.ahead_H, steps, side="right"))
-        if not upto or self.reach_H[upto - 1] <= 0.0:
-            return float("nan")
-        mass = np.diff(self.reach_H[:upto], prepend=0.0)
-        return float((self.ahead_H[:upto] * mass).sum() / self.reach_H[upto - 1])
+        ahead, reach, took = self._passing
+        upto = bisect_right(ahead, steps)
+        return took[upto - 1] / reach[upto - 1] if upto and reach[upto - 1] > 0.0 else math.nan
 
 
 @dataclass

@@ -19,6 +19,7 @@ from foresail.policies.registry import make
 from foresail.ports import Store
 from foresail.replay.record import Record, Watch
 from foresail.replay.table import search_of
+from foresail.replay.throughput import PowerLaw, Speedup
 from foresail.replay.trace import Trace
 from foresail.search.proposals import Proposals
 
@@ -40,6 +41,7 @@ class Setting(Struct, frozen=True, kw_only=True):
         same_fates: Whether an attempt has the delays that the recorded attempt of its number had.
         straggler_frac, straggler_factor, failures_per_hour, checkpoint_steps: as in `Hardships`.
         changes: (study seconds, workers from then on): slots that come and go.
+        speedup: How many times faster a trial is on so many workers, for policies that widen trials; None: not at all.
         charge_deciding: Whether virtual time passes while engine and policy think; records then vary a little.
     """
 
@@ -55,6 +57,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     failures_per_hour: float = 0.0
     checkpoint_steps: int = 0
     changes: tuple[tuple[float, int], ...] = ()
+    speedup: Speedup | PowerLaw | None = None
     charge_deciding: bool = False
 
 
@@ -136,6 +139,7 @@ def _hardships(trace: Trace, setting: Setting, seed: int) -> Hardships:
         straggler_factor=setting.straggler_factor,
         failures_per_hour=setting.failures_per_hour,
         checkpoint_steps=setting.checkpoint_steps,
+        speedup=setting.speedup,
         seed=seed,
     )
 

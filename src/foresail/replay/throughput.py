@@ -40,6 +40,33 @@ class Speedup:
         return self.times[at - 1] + part * (self.times[at] - self.times[at - 1])
 
 
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """n devices are n**exponent times as fast as one."""
+
+    exponent: float
+
+    def __call__(self, devices: int) -> float:
+        return float(devices**self.exponent)
+
+
+def parse_speedup(text: str) -> Speedup | PowerLaw:
+    """What `--speedup` says: an exponent, as 0.8, or a table and which rows of it, as TABLES/gavel,workload=lm.
+
+    Raises:
+        CallerError: neither, an exponent outside of 0 to 1, or as `read_speedup`.
+    """
+    folder, *conditions = text.split(",")
+    try:
+        exponent = float(folder)
+    except ValueError:
+        where = dict(part.partition("=")[::2] for part in conditions)
+        return read_speedup(folder, where)
+    if not 0.0 <= exponent <= 1.0 or conditions:
+        raise CallerError(f"speed-up {text!r}", allowed="an exponent from 0 to 1, or FOLDER,column=value,...")
+    return PowerLaw(exponent)
+
+
 def read_speedup(folder: Path | str, where: Mapping[str, str]) -> Speedup:
     """The speed-up over devices of the rows for which `where` holds, e.g. {"workload": "resnet50", "device": "V100"}.
 

@@ -330,5 +330,5 @@ def test_trouble_is_told_by_every_display(capsys) -> None:
     for shown in displays:
         shown.trouble("the disk is full")
         shown.close()
-    assert told == ["trouble: the disk is full; training goes on, trying again"]
+    assert told == ["trouble: the disk is full"]
     assert "the disk is full" in capsys.readouterr().err

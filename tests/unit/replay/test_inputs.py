@@ -20,7 +20,7 @@ from foresail.replay.recorded import read_events
 from foresail.replay.session import Contender, Setting, policy_of, replay
 from foresail.replay.source import events_of, read
 from foresail.replay.table import RECORDED, search_of
-from foresail.replay.throughput import read_speedup
+from foresail.replay.throughput import parse_speedup, read_speedup
 from foresail.search.proposals import Proposals
 from foresail.stores.export import write_jsonl
 from foresail.stores.sqlite import SqliteStore
@@ -193,3 +193,12 @@ def test_throughput_in_samples_is_read_too(tmp_path: Path) -> None:
     speedup = read_speedup(table(tmp_path / "t", "a,1,10", "a,2,15", columns=columns), {"workload": "a"})
     assert speedup(2) == 1.5
     assert not math.isnan(speedup(1))
+
+
+def test_a_speedup_on_the_command_line_is_an_exponent_or_a_table(tmp_path: Path) -> None:
+    assert parse_speedup("0.5")(4) == 2.0
+    folder = table(tmp_path / "t", "lm,1,8.0", "lm,2,4.0", "cnn,1,1.0")
+    assert parse_speedup(f"{folder},workload=lm")(2) == 2.0
+    for wrong in ("1.5", "0.5,workload=lm", "nan"):
+        with pytest.raises(CallerError, match="an exponent from 0 to 1"):
+            parse_speedup(wrong)
