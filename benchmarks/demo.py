@@ -1,11 +1,14 @@
 """The demo with one policy against another, side by side, each from nothing as a user runs it.
 
     python -m benchmarks.demo [--policies pop,fifo] [--seeds 5] [--cap 4] [--json FILE]
+    python -m benchmarks.demo --spread 100
 
 Wall seconds from the command to the goal (process start, imports and all), and what was done until then. The policies
 of a seed see the same configurations in the same order. Runs alternate, so that a noisy machine is noisy for all. A
 run that takes `cap` times as long as the first policy's of its seed is stopped and counts with that time: ratios are
 then bounds from above.
+
+`--spread` trains so many random configurations to their ends, and says how many reach the goal.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+import foresail as fs
+from foresail.demo import SPACE, TARGET
 
 LONGEST_S = 1200.0
 RUN = """
@@ -50,13 +56,30 @@ def compare(rows: list[dict[str, Any]], first: str, other: str) -> str:
     return f"{first} / {other}: geometric mean {mean:.3f}, of the sums {total:.3f}, each {each}"
 
 
+def spread(count: int) -> str:
+    """How good random configurations are when they are trained to their ends."""
+    from foresail.demo.digits import EPOCHS, train
+
+    goal = fs.maximize("accuracy", trials=count)
+    with tempfile.TemporaryDirectory() as folder:
+        storage = Path(folder) / "spread.db"
+        made = fs.Study(train, space=SPACE, goal=goal, storage=storage, policy="fifo", workers=2, max_steps=EPOCHS)
+        found = sorted((row.best or 0.0 for row in made.run(quiet=True).trials), reverse=True)
+    reach = sum(value >= TARGET for value in found)
+    return f"{reach} of {len(found)} reach {TARGET}; the best: {', '.join(f'{value:.4f}' for value in found[:10])}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", default="pop,fifo")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cap", type=float, default=4.0)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--spread", type=int)
     args = parser.parse_args()
+    if args.spread:
+        print(spread(args.spread))
+        return
     policies = args.policies.split(",")
     rows: list[dict[str, Any]] = []
     for seed in range(args.seeds):

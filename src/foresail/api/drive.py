@@ -32,8 +32,9 @@ from foresail.engine.controller import Controller
 from foresail.errors import CallerError
 from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
+from foresail.executors.ray import RayExecutor
 from foresail.policies.registry import make as make_policy
-from foresail.ports import Store
+from foresail.ports import Executor, Store
 from foresail.search import get as get_search
 from foresail.search.proposals import Proposals
 from foresail.stores.connect import guard
@@ -62,8 +63,12 @@ def drive(
     train: Train | None = None,
     watch: Watcher | None = None,
     trouble: Callable[[str], None] | None = None,
+    on: str = "",
 ) -> Result:
     """Start the study of `spec` in `storage`, or continue the one that it holds, until it ends.
+
+    `on`: where trials run: here if empty; "ray" for the Ray cluster that runs here, or else one that is started here;
+    "ray://HOST:PORT" or "ray:HOST:PORT" for another one.
 
     Raises:
         CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it; or
@@ -83,7 +88,7 @@ def drive(
             _check_unused(storage)
     store = SqliteStore.open(storage)
     try:
-        return _drive(store, storage, spec, train, watch, trouble)
+        return _drive(store, storage, spec, train, watch, trouble, on)
     finally:
         store.close()
 
@@ -95,6 +100,7 @@ def _drive(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
     first, events = read_log(store)
     spec = _agreed(first, spec, storage)
@@ -109,7 +115,7 @@ def _drive(
         if watch is not None:
             watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
-    return _run(controller, store, storage, train, watch, trouble)
+    return _run(controller, store, storage, train, watch, trouble, on)
 
 
 def read_log(store: Store) -> tuple[ev.Event | None, Iterator[ev.Event]]:
@@ -126,14 +132,20 @@ def _run(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
     spec, folder = controller.view.spec, folder_of(storage)
-    if train is None:
+    if train is None or on:
         check_entry(spec.entry)
-    cores = _enough(usable_cores(), spec)
     clock = StudyClock(controller.view.now_s)
-    target = train if train is not None else spec.entry
-    executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target, trouble=trouble)
+    executor: Executor
+    if on:
+        cores: tuple[int, ...] = ()  # machines come by and by
+        executor = RayExecutor(folder, clock=clock, goal=spec.goal, entry=spec.entry, address=_cluster(on))
+    else:
+        cores = _enough(usable_cores(), spec)
+        target = train if train is not None else spec.entry
+        executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target, trouble=trouble)
     for place in set_strangers_apart(StudyFolder(folder), _launches(controller.view)):
         warnings.warn(
             f"an attempt that the log does not know was ended and moved to {place}; a damaged log may have lost it",
@@ -162,6 +174,14 @@ def _launches(view: View) -> dict[AttemptId, Launch]:
         )
         for attempt in view.attempts.values()
     }
+
+
+def _cluster(on: str) -> str:
+    """The address of a Ray cluster, as `ray.init` takes it; empty for the one that runs here."""
+    kind, _, address = on.partition(":")
+    if kind != "ray":
+        raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
+    return on if address.startswith("//") else address
 
 
 def _check_unused(storage: Path) -> None:

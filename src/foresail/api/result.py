@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from foresail.core.view import Trial, View
 from foresail.core.words import Scalar
@@ -73,10 +74,29 @@ class Result:
         """All trials, best first."""
         return sorted(rows(self.view), key=lambda row: _rank(self.view, row.best))
 
+    def points_frame(self) -> Any:
+        """Every point as a `pandas.DataFrame`; needs pandas."""
+        from foresail.api.frames import points_frame
+        from foresail.api.recorded import load_events
+
+        return points_frame(load_events(self.storage))
+
+    def trials_frame(self) -> Any:
+        """Every trial as a `pandas.DataFrame`, with a column a knob; needs pandas."""
+        from foresail.api.frames import trials_frame
+
+        return trials_frame(self.view)
+
     def __repr__(self) -> str:
         best = self.best
         found = f"{best.metric} = {best.value:.6g} (trial {best.trial}, step {best.step})" if best else "no result"
         return f"<Result of {self.name!r}: {found}; {self.end}: {self.why}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from foresail.api.notebook import result_html
+
+        return result_html(self)
 
 
 def result_of(view: View, storage: Path, folder: Path) -> Result:

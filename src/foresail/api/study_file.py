@@ -198,11 +198,23 @@ def _named(path: str, value: object, folder: Path) -> str | dict[str, Any]:
     raise CallerError(f"{path} = {value!r}", allowed="a name, or a table with a name and options")
 
 
+def _parallel(path: str, value: object, folder: Path) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise CallerError(f"{path} = {value!r}", allowed="a table such as {tp = 2}")
+    return dict(value)
+
+
 def _duration(path: str, value: object, folder: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise CallerError(f"{path} = {value!r}", allowed="seconds, or text such as '30 s'")
     with _prefixed(f"{path}: "):
         return seconds(value)
+
+
+def _texts(path: str, value: object, folder: Path) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+        raise CallerError(f"{path} = {value!r}", allowed='a list of texts, ["tensorboard:runs"]')
+    return value
 
 
 def _bytes(path: str, value: object, folder: Path) -> int:
@@ -290,6 +302,7 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "search": _named,
     "workers": _whole(1),
     "cores_per_trial": _whole(1),
+    "parallel": _parallel,
     "seed": _whole(0),
     "max_steps": _whole(1),
     "retries": _whole(0),
@@ -297,6 +310,7 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "silence": _duration,
     "keep": _bytes,
     "repeats": _flag,
+    "track": _texts,
 }
 
 

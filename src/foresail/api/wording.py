@@ -12,6 +12,7 @@ from pathlib import Path
 from foresail.core.goal import Goal
 from foresail.core.view import View
 from foresail.core.words import Scalar
+from foresail.space import Choice, Flag, Float, Int, Knob
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 
@@ -75,6 +76,22 @@ def _value(value: Scalar) -> str:
             return repr(value) if " " in value or not value else value
         case _:
             return str(value)
+
+
+def knob(kind: Knob) -> tuple[str, str]:
+    """What a knob may be, and on which scale.
+
+    >>> knob(Float(1e-4, 1.0, log=True)), knob(Flag())
+    (('0.0001 to 1', 'logarithmic'), ('false, true', 'options'))
+    """
+    match kind:
+        case Choice(options=options):
+            return ", ".join(map(str, options)), "options"
+        case Flag():
+            return "false, true", "options"
+        case Float() | Int():
+            step = f" in steps of {kind.step:g}" if kind.step else ""
+            return f"{kind.low:g} to {kind.high:g}{step}", "logarithmic" if kind.log else "linear"
 
 
 def goal(wanted: Goal) -> str:

@@ -44,6 +44,7 @@ from foresail.replay.throughput import parse_speedup
 @click.option("--charge-deciding", is_flag=True, help="Add the time that decisions take to the virtual time.")
 @click.option("--processes", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(1))
 @click.option("--verify", is_flag=True, help="Check that recorded studies decide the same again; compare nothing.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Write the plots of the comparison there: FILE.html.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the records there; - for stdout.")
 def command(
     traces: tuple[Path, ...],
@@ -62,6 +63,7 @@ def command(
     charge_deciding: bool,
     processes: int,
     verify: bool,
+    plot: Path | None,
     json_file: Path | None,
 ) -> Exit:
     """Play recorded TRACES under several policies and compare them.
@@ -83,13 +85,29 @@ def command(
         speedup=None if speedup is None else parse_speedup(speedup),
         charge_deciding=charge_deciding,
     )
+    if plot is not None:
+        _check_plot(plot)
     records = _compare(_work(traces, policy, search, seeds, setting), processes)
+    targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
+    if plot is not None:
+        from foresail.api.comparison_html import comparison_html
+
+        plot.write_text(comparison_html(records, reference=REFERENCE, targets=targets), encoding="utf-8")
+        say(f"written: {plot}")
     if json_file is not None:
         _write(json_file, records)
     if json_file is None or str(json_file) != "-":
-        targets = (target, "top10pct") if target == "top1pct" else ("top1pct",) if target == "none" else (target,)
         Console(width=width()).print(report(records, reference=REFERENCE, targets=targets))
     return Exit.DONE
+
+
+def _check_plot(plot: Path) -> None:
+    """Before the replays, which may take long."""
+    from foresail.plots.picture import graph_objects
+
+    if plot.suffix != ".html":
+        raise CallerError(f"{plot}: its ending tells no format", allowed=".html")
+    graph_objects()
 
 
 def _verify(paths: tuple[Path, ...]) -> Exit:

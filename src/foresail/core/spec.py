@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from foresail.core.goal import Goal
+from foresail.core.layout import Layout, Parallel
 
 SCHEMA = 1
 """Number of the form in which studies are stored. A reader exists for every number that was released."""
@@ -26,10 +27,19 @@ class Entry(Struct, frozen=True):
 
 
 class Resources(Struct, frozen=True):
-    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: as many as fit."""
+    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: as many as fit.
+
+    `parallel`: what a trial does with its cores where it runs as several ranks; unset, it is one process, and the
+    record is that of studies from before there were ranks.
+    """
 
     workers: int | None = None
     cores_per_trial: int = 1
+    parallel: Parallel | UnsetType = UNSET
+
+    def layout(self, cores: int) -> Layout:
+        """The ranks of an attempt with so many cores."""
+        return Layout() if isinstance(self.parallel, UnsetType) else self.parallel.layout(cores)
 
 
 class Choice(Struct, frozen=True):

@@ -167,6 +167,7 @@ class View:
         self.events = 0
         self.drivers = 0
         self.cores: tuple[int, ...] = ()
+        self.machines: tuple[tuple[int, ...], ...] = ()  # the same, by machine
         self.free_cores: list[int] = []
         self.trials: list[Trial] = []
         self.attempts: dict[AttemptId, Attempt] = {}
@@ -211,7 +212,8 @@ class View:
     def slots(self) -> int:
         """Trials that may run at a time."""
         resources = self.spec.resources
-        fit = len(self.cores) // max(1, resources.cores_per_trial)
+        each = max(1, resources.cores_per_trial)
+        fit = sum(len(machine) // each for machine in self.machines)
         return fit if resources.workers is None else min(fit, resources.workers)
 
     @property
@@ -232,7 +234,7 @@ class View:
             case ev.PointReported(attempt=attempt, step=step):
                 live = self.attempts.get(attempt)
                 return live is None or step <= live.step
-            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
+            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt) | ev.Noted(attempt=attempt):
                 return attempt not in self.attempts
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
                 live = self.attempts.get(attempt)
@@ -280,13 +282,20 @@ def _study_created(view: View, event: ev.StudyCreated) -> None:
 
 
 def _driver_started(view: View, event: ev.DriverStarted) -> None:
-    view.cores = event.cores
+    view.cores, view.machines = event.cores, (event.cores,)
     view.drivers += 1
     held = {core for attempt in view.attempts.values() for core in attempt.cores}
     view.free_cores = [core for core in event.cores if core not in held]
     view.stop_requested = False
     if view.ending is not None and view.ending.end == "stopped":
         view.ending = view.ended = None
+
+
+def _machines_changed(view: View, event: ev.MachinesChanged) -> None:
+    view.machines = event.machines
+    view.cores = tuple(core for machine in event.machines for core in machine)
+    held = {core for attempt in view.attempts.values() for core in attempt.cores}
+    view.free_cores = [core for core in view.cores if core not in held]
 
 
 def _stop_requested(view: View, event: ev.StopRequested) -> None:
@@ -492,6 +501,7 @@ def _study_ended(view: View, event: ev.StudyEnded) -> None:
 _HANDLERS: dict[type, Callable[[View, Any], None]] = {
     ev.StudyCreated: _study_created,
     ev.DriverStarted: _driver_started,
+    ev.MachinesChanged: _machines_changed,
     ev.StopRequested: _stop_requested,
     ev.AttemptStarted: _attempt_started,
     ev.HorizonDeclared: _horizon_declared,

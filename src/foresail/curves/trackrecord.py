@@ -6,6 +6,7 @@ its own end left out of what the neighbours say. Letters: D finished trials, X g
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,29 +29,45 @@ RESOLUTION = 0.001  # on the internal scale
 HARD = 0.8  # the event of the small chances: to end above this quantile of the finished trials
 
 
-def track_record(view: GlobalView, network: Network, history: History, knobs_CK: Floats) -> Scorecard:
-    """Scores over all finished trials and fractions; no forecasts in it before a trial has finished."""
+@dataclass(frozen=True, slots=True)
+class PastForecasts:
+    """What would have been forecast for finished trials, and what came of it: M forecasts.
+
+    Attributes:
+        fraction: of the schedule that had been seen, (M,).
+        law: distribution of the value at the end on `GRID`, internal units, (M, X).
+        outcome: where it ended, internal units, (M,).
+        said, came: chance to end above the `HARD` quantile of the finished trials, and whether it did, (M,).
+    """
+
+    fraction: Floats
+    law: Floats
+    outcome: Floats
+    said: Floats
+    came: Floats
+
+
+def past_forecasts(view: GlobalView, network: Network, history: History, knobs_CK: Floats) -> PastForecasts:
+    """Of all finished trials at all fractions; none before a trial has finished."""
     rows = finished_trials(history, view.end, view.gap)
     ends = view.scale.inside(np.where(history.lost, np.nan, history.ends.last)[rows])
     target = float(np.quantile(ends, HARD)) if len(rows) else 0.0
-    laws, outcomes, chances = [np.zeros((0, len(GRID)))], [np.zeros(0)], [np.zeros(0)]
+    fractions, laws, outcomes = [np.zeros(0)], [np.zeros((0, len(GRID)))], [np.zeros(0)]
     for fraction in REPLAYED[1:]:
         count = prefix_counts(history, rows, fraction * view.end)
         usable = np.flatnonzero(count < history.count[rows])
         if len(usable):
-            law = _final_laws(view, network, history, rows[usable], count[usable], knobs_CK)
-            laws.append(law)
+            laws.append(_final_laws(view, network, history, rows[usable], count[usable], knobs_CK))
             outcomes.append(ends[usable])
-            chances.append(1.0 - np.array([np.interp(target, GRID, row) for row in law]))
-    outcome = np.concatenate(outcomes)
-    return scorecard(
-        GRID,
-        np.concatenate(laws),
-        outcome,
-        resolution=RESOLUTION,
-        prob_M=np.concatenate(chances),
-        event_M=(outcome > target).astype(float),
-    )
+            fractions.append(np.full(len(usable), fraction))
+    law, outcome = np.concatenate(laws), np.concatenate(outcomes)
+    said = 1.0 - np.array([np.interp(target, GRID, row) for row in law])
+    return PastForecasts(np.concatenate(fractions), law, outcome, said, (outcome > target).astype(float))
+
+
+def track_record(past: PastForecasts) -> Scorecard:
+    """Their scores."""
+    return scorecard(GRID, past.law, past.outcome, resolution=RESOLUTION, prob_M=past.said, event_M=past.came)
 
 
 def _final_laws(

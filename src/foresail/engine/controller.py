@@ -26,7 +26,7 @@ from foresail.search.proposals import Proposals
 
 MAX_ROUNDS = 8
 """A plan that asks for new configurations is made again when they are there; more rounds than this are a bug."""
-_ALWAYS = (ev.Ticked, ev.AttemptEnded)
+_ALWAYS = (ev.Ticked, ev.AttemptEnded, ev.MachinesChanged)
 """Facts after which the engine decides without being asked by the policy."""
 
 

@@ -51,10 +51,14 @@ class Refused(_Message, frozen=True, kw_only=True):
 
 
 class Ended(_Message, frozen=True, kw_only=True):
-    """From the template: the attempt and every process of its group are gone. `code` below 0: minus the signal."""
+    """From the template: the attempt and every process of its group are gone. `code` below 0: minus the signal.
+
+    `rank`: whose end it was that ended the attempt.
+    """
 
     attempt: AttemptId
     code: int
+    rank: int = 0
 
 
 Order = Begin | Signal

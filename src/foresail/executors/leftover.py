@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import select
 import signal
 import time
@@ -40,7 +41,8 @@ def collect(folder: AttemptFolder, listener: Listener, clock: Clock, *, command:
     Raises:
         HostError: a process of it lives and cannot be ended.
     """
-    end_processes(folder.alive)
+    for alive in (folder.alive, *folder.path.glob("rank-*/alive")):
+        end_processes(alive)
     now_s = clock.now_s()
     attempt = listener.attempt
     began = [ev.AttemptStarted(at_s=now_s, attempt=attempt)] if folder.alive.exists() else []
@@ -113,8 +115,10 @@ def end_processes(alive: Path) -> None:
     try:
         if _wait(lock, _DYING_S):
             return
-        with suppress(ProcessLookupError, ValueError):
-            os.killpg(int(alive.read_text()), signal.SIGKILL)
+        group, _, host = alive.read_text().partition(" ")
+        if host in ("", platform.node()):  # another machine's number means another process here
+            with suppress(ProcessLookupError, ValueError):
+                os.killpg(int(group), signal.SIGKILL)
         if not _wait(lock, _KILLED_S):
             raise HostError(f"a process of attempt {alive.parent.name} cannot be ended", do=f"end it: lsof {alive}")
     finally:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -28,7 +28,7 @@ from foresail.executors.channel import Ended, Ready, Refused, Started
 from foresail.executors.ending import COULD_NOT_BEGIN, Death, classify, last_line
 from foresail.executors.grants import grant_of
 from foresail.executors.leftover import collect, is_same_launch, set_apart
-from foresail.executors.listening import Listener
+from foresail.executors.listening import Listener, read_farewell
 from foresail.executors.nursery import Nursery, Start
 from foresail.ports import Clock
 from foresail.worker import checkpoint
@@ -63,6 +63,7 @@ class LocalExecutor:
         start: "fork" the template from this process in any case, "import" the function in a new interpreter in any
             case, or "auto": fork where that is safe.
         trouble: called with a sentence where the host refuses something that is tried again.
+        places: the machine's own numbers of cores that the study knows by others.
     """
 
     def __init__(
@@ -74,13 +75,14 @@ class LocalExecutor:
         target: Training | Entry,
         start: Start = "auto",
         trouble: Callable[[str], None] | None = None,
+        places: Mapping[int, int] | None = None,
     ) -> None:
         self._study = StudyFolder(folder.resolve())
         self._clock, self._goal = clock, goal
         self._trouble = trouble
         self._told_s = float("-inf")
         self._entry = target if isinstance(target, Entry) else Entry()
-        self._nursery = Nursery(self._study, target, start=start)
+        self._nursery = Nursery(self._study, target, start=start, places=places)
         self._live: dict[AttemptId, _Watched] = {}
         self._held: dict[AttemptId, tuple[Launch, float]] = {}
         self._over: set[AttemptId] = set()
@@ -88,6 +90,7 @@ class LocalExecutor:
         self._printed = printed.Printed()
         self._look_s = 0.0
         self._pending: list[Fact] = []
+        self._woken = False
 
     @property
     def ready(self) -> Ready | None:
@@ -225,9 +228,15 @@ class LocalExecutor:
                 self._told_of += [fact.attempt for fact in facts if isinstance(fact, ev.AttemptEnded)]
                 return facts
             wait_s = self._wait_s(until_s)
-            if wait_s < 0:
+            if wait_s < 0 or self._woken:
+                self._woken = False
                 return ()
             self._nursery.wait(wait_s)
+
+    def wake(self) -> None:
+        """From another thread: let the `poll` that waits, or else the next one, return."""
+        self._woken = True
+        self._nursery.ring()
 
     def _wait_s(self, until_s: float) -> float:
         """Seconds to sleep at most; below 0 where the time is up."""
@@ -277,7 +286,7 @@ class LocalExecutor:
                 self._listen(attempt)
         for message in messages:
             if isinstance(message, Ended) and message.attempt in self._live:
-                self._bury(message.attempt, message.code)
+                self._bury(message.attempt, message.code, message.rank)
             elif isinstance(message, Refused) and message.attempt in self._live:
                 self._refused(message.attempt, message.why)
 
@@ -298,7 +307,7 @@ class LocalExecutor:
         elif listener.farewell is not None and not self._entry.command:
             watched.hurry(self._clock.now_s() + _FAREWELL_S, signal.SIGKILL)
 
-    def _bury(self, attempt: AttemptId, code: int) -> None:
+    def _bury(self, attempt: AttemptId, code: int, rank: int) -> None:
         watched = self._live[attempt]
         if code == COULD_NOT_BEGIN and not watched.folder.has_begun:
             self._refused(attempt, "its files could not be made; is the disk full?")
@@ -307,15 +316,17 @@ class LocalExecutor:
         if watched.listener.refusal:
             self._end(attempt, Outcome.FAILED, watched.listener.refusal)
             return
+        own = watched.folder.of_rank(rank)
         death = Death(
-            farewell=watched.listener.farewell,
+            farewell=read_farewell(own.spool) if rank else watched.listener.farewell,
             code=code,
             command=bool(self._entry.command),
             killed=watched.killed,
             oom_kills=linux.count_oom_kills() - watched.oom_kills,
-            complaint=last_line(watched.folder.stderr),
+            complaint=last_line(own.stderr),
         )
-        self._end(attempt, *classify(death), code)
+        outcome, detail = classify(death)
+        self._end(attempt, outcome, f"rank {rank}: {detail}" if rank else detail, code)
 
     def _end(self, attempt: AttemptId, outcome: Outcome, detail: str, code: int | None = None) -> None:
         watched = self._live.pop(attempt)

@@ -7,12 +7,12 @@ confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_des
 
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
 * Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
-  the highest chance per second, a new configuration counting with what the study's seconds have yielded so far; one
-  turn in `fair` goes to who has waited longest.
-* Poor, foreseen to fail (chance < `poor`): it gets a turn only if nobody else wants one, and is ended when `poor_after`
-  of its steps have been seen, unless it is the study's best. Before that a small chance proves little: forecasts from
-  short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes back if its chance
-  rises.
+  the highest chance per second that going on is expected to take, or to a new configuration where a first look is
+  worth more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
+* Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the
+  study's best; until then its turns are few, since its chance is small. Before that a small chance proves little:
+  forecasts from short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes
+  back if its chance rises.
 
 Without a target, p is the chance to beat the best value seen so far.
 """
@@ -121,25 +121,33 @@ class Chance:
     foreseen: float
     ert_s: float
     turn_s: float
+    left_s: float
     foresight: Foresight
     leads: bool
 
     @property
+    def spent_s(self) -> float:
+        """Expected seconds of going on, to the target or to the end."""
+        return (self.p * self.ert_s if self.p > 0.0 else 0.0) + (1.0 - self.p) * self.left_s
+
+    @property
     def rate(self) -> float:
-        """Chance per second of going on: either it reaches the target, or a turn later it is seen that it will not."""
-        spent_s = (self.p * self.ert_s if self.p > 0.0 else 0.0) + (1.0 - self.p) * self.turn_s
-        return self.p / spent_s if spent_s > 0.0 else self.p
+        """Chance per second of going on."""
+        return self.p / self.spent_s if self.spent_s > 0.0 else self.p
 
 
 @dataclass(frozen=True)
 class Pop:
-    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps)."""
+    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps). `pause`: False for
+    trainings that cannot save: nobody is asked to leave for another's sake, so who has started is trained until it is
+    done or ended."""
 
     poor: float = 0.05
     poor_after: float = 0.4
     turn_frac: float = 0.05
     turn_steps: int = 1
     fair: int = 5
+    pause: bool = True
 
     def begin(self, spec: StudySpec) -> Turns:
         return Turns(Potential.begin(spec))
@@ -166,8 +174,9 @@ class Pop:
         chances = self._chances(index, view)
         p_star, dedicated = threshold([c.p for c in chances], view.slots)
         ranked = sorted(chances, key=lambda c: (-c.p, c.trial.id))
-        promising = [c for c in ranked if c.p >= p_star][:dedicated]
-        rest = ranked[len(promising) :]
+        promising = [c for c in ranked if c.p >= p_star and (self.pause or c.trial.attempt is not None)][:dedicated]
+        dedicated_to = {c.trial.id for c in promising}
+        rest = [c for c in ranked if c.trial.id not in dedicated_to]
         turns = self._turns(index, view, rest, view.slots - len(promising), rng)
         verdicts = [
             *(self._promising(c, p_star, view) for c in promising),
@@ -200,8 +209,9 @@ class Pop:
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
         foreseen = foresight.within(steps)
         ert_s, turn_s = step_s * foresight.expected_steps(steps), step_s * self._turn_steps(trial)
+        left_s = step_s * max(0, horizon_of(trial) - trial.last_step)
         leads = view.best is not None and view.best[0] == trial.id
-        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, foresight, leads)
+        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, left_s, foresight, leads)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.foreseen < self.poor
@@ -227,7 +237,7 @@ class Pop:
         while len(turn.given) + turn.new < shared:
             resumed = self._next_in_turn(view, queue, rng) if queue else None
             can_start = bool(starts) or view.can_open
-            if resumed is not None and (not can_start or (resumed.rate >= new and not self._is_poor(resumed))):
+            if resumed is not None and (not can_start or resumed.rate >= new):
                 queue.remove(resumed)
                 turn.given[resumed.trial.id] = None
             elif starts:
@@ -248,7 +258,7 @@ class Pop:
                 continue
             if trial.best_value is None:
                 unseen.append(trial.id)
-            elif trial.id in chances and not self._turn_is_over(view, attempt):
+            elif trial.id in chances and not (self.pause and self._turn_is_over(view, attempt)):
                 inside.append(trial.id)
         return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
@@ -270,10 +280,24 @@ class Pop:
             return hopeful[waited[0]]
         return max(queue, key=lambda c: (c.rate, c.trial.attempt is not None, -c.trial.id))
 
-    def _rate_of_new(self, view: View, rest: list[Chance]) -> float:
-        """Chance per second of opening configurations of which nothing is known: what that has yielded so far."""
-        found = 0.5 * self.poor + sum(c.p for c in rest if not self._is_poor(c))
-        return found / view.device_s_used if view.device_s_used > 0.0 else math.inf
+    def _rate_of_new(self, view: View, rest: Sequence[Chance]) -> float:
+        """Chance per second of opening new configurations and going on with those that turn out to be worth it: the
+        reservation price of a first look (Weitzman 1979), were they as those that have been opened so far.
+
+        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn.
+        The price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
+        """
+        opened = len(view.trials) - len(view.waiting)
+        if not rest:
+            return math.inf
+        found, spent_s = 0.5 * self.poor, (opened + 1) * sum(c.turn_s for c in rest) / len(rest)
+        if spent_s <= 0.0:
+            return math.inf
+        price = found / spent_s
+        for chance in sorted(rest, key=lambda c: (-c.rate, c.trial.id)):
+            found, spent_s = found + chance.p, spent_s + chance.spent_s
+            price = max(price, found / spent_s)
+        return price
 
     # --- verdicts --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The names of every file that attempts read and write. No other file spells one.
 
     <study>/attempts/<trial>-<n>/     one life of a trial's processes: what it was told, said and printed
+    <study>/attempts/<...>/rank-<k>/  the same of one of its ranks, where it has several; rank 0 speaks for it
     <study>/checkpoints/<trial>/      its saved states, `step-<k>` each, complete ones only
     <study>/kept/<trial>/             what a plain script keeps for itself between its attempts
     <study>/template.log              what the training code printed while it was imported
@@ -44,6 +45,10 @@ class AttemptFolder:
             return self.alive.stat().st_size > 0
         except OSError:
             return False
+
+    def of_rank(self, rank: int) -> AttemptFolder:
+        """Where that rank says and prints; rank 0 speaks for the attempt, in the attempt's own."""
+        return self if rank == 0 else AttemptFolder(self.path / f"rank-{rank}")
 
 
 class StudyFolder:

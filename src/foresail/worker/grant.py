@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from foresail.core.goal import Goal
+from foresail.core.layout import Layout
 from foresail.core.spec import Entry
 from foresail.core.words import AttemptId, Config, TrialId
 from foresail.worker.folder import AttemptFolder
@@ -26,6 +27,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str = ""
     seed: int = 0
     best: float | None = None
+    layout: Layout = Layout()
 
 
 def write_grant(folder: AttemptFolder, grant: Grant) -> None:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -40,6 +40,10 @@ class Point(_Line, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class Note(_Line, frozen=True, kw_only=True):
+    notes: dict[str, Any]
+
+
 class Saved(_Line, frozen=True, kw_only=True):
     step: int
     path: str
@@ -53,7 +57,7 @@ class Farewell(_Line, frozen=True, kw_only=True):
     detail: str = ""
 
 
-Line = Horizon | Point | Saved | Farewell
+Line = Horizon | Point | Note | Saved | Farewell
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)

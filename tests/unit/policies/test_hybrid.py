@@ -110,15 +110,16 @@ def test_every_decision_says_why_in_numbers() -> None:
         assert 0.0 <= verdict.reason.numbers["p"] <= 1.0
 
 
-def test_the_best_curve_is_expected_to_end_best() -> None:
+def test_of_curves_that_have_come_as_far_the_best_is_expected_to_end_best() -> None:
     heights = (0.2, 0.4, 0.6, 0.8, 0.5, 0.3)
     values = [[f * (1.0 - math.exp(-t / 6.0)) for t in range(1, 31)] for f in heights]
     log = played(trace_of(values, targets=NEVER), SMALL, setting=Setting(workers=2, budget_frac=0.5))
     index, view = index_after(log), fold(log)
-    alive = [n for n in index.of if view.trials[n].ended is None and len(index.seen.get(n, ())) > 3]
-    assert len(alive) > 2
-    best = max(alive, key=lambda n: heights[round(5 * float(view.trials[n].config["x"]))])
-    assert max(alive, key=lambda n: index.of[n].final) == best
+    looks = {len(index.seen.get(n, ())) for n in index.of if len(index.seen.get(n, ())) > 3}
+    for look in looks:
+        here = [n for n in index.of if len(index.seen.get(n, ())) == look]
+        best = max(here, key=lambda n: heights[round(5 * float(view.trials[n].config["x"]))])
+        assert max(here, key=lambda n: index.of[n].final) == best
 
 
 def index_after(log: list[ev.Event]) -> Prospects:

@@ -1,0 +1,1 @@
+"""The page: a study in the browser, read-only, on this machine alone (`foresail serve`, docs/page.md)."""
