@@ -153,14 +153,6 @@ def _run(
     return result_of(view, storage, folder)
 
 
-def _cluster(on: str) -> str:
-    """The address of a Ray cluster, as `ray.init` takes it; empty for the one that runs here."""
-    kind, _, address = on.partition(":")
-    if kind != "ray":
-        raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
-    return on if address.startswith("//") else address
-
-
 def _launches(view: View) -> dict[AttemptId, Launch]:
     """What the attempts that the log believes to be alive were told, by which they are known."""
     return {
@@ -174,6 +166,14 @@ def _launches(view: View) -> dict[AttemptId, Launch]:
         )
         for attempt in view.attempts.values()
     }
+
+
+def _cluster(on: str) -> str:
+    """The address of a Ray cluster, as `ray.init` takes it; empty for the one that runs here."""
+    kind, _, address = on.partition(":")
+    if kind != "ray":
+        raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
+    return on if address.startswith("//") else address
 
 
 def _check_unused(storage: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foresail.api.result import Result, result_of
+from foresail.api.speeds import Pace, folded, pace
 from foresail.core import events as ev
 from foresail.core.view import View, fold
 from foresail.errors import CallerError
@@ -74,6 +75,14 @@ def view_of(events: Sequence[ev.Event], storage: Path) -> View:
 def load_result(storage: Path) -> Result:
     """The result as the log stands; errors as `load_view`."""
     return result_of(load_view(storage), storage, folder_of(storage))
+
+
+def load_paced(storage: Path) -> tuple[Result, Pace | None]:
+    """The result as the log stands, and what steps take; errors as `load_view`."""
+    events = load_events(storage)
+    view_of(events[:1], storage)
+    view, speeds = folded(events)
+    return result_of(view, storage, folder_of(storage)), pace(view, speeds)
 
 
 def driver_of(storage: Path) -> str | None:

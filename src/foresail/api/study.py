@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
@@ -112,7 +111,7 @@ class Study:
             max_steps=max_steps,
             retries=retries,
             grace_s=grace_s,
-            silence_s=UNSET if silence_s is None else float(silence_s),
+            silence_s=msgspec.UNSET if silence_s is None else float(silence_s),
             keep_bytes=keep_bytes,
             repeats=repeats,
         )
@@ -218,6 +217,12 @@ def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
         raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
 
 
+def _check_silence(silence_s: object) -> None:
+    known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
+    if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
+        raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
+
+
 def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Parallel | msgspec.UnsetType:
     if given is None:
         return msgspec.UNSET
@@ -231,12 +236,6 @@ def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Para
             do=f"set cores_per_trial to {parallel.cores} or a multiple of it",
         )
     return parallel
-
-
-def _check_silence(silence_s: object) -> None:
-    known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
-    if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
-        raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
 
 
 def _choice(what: str, named: Named) -> Choice:

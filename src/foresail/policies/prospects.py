@@ -140,8 +140,7 @@ class Prospects:
 
     def _point(self, view: View, trial: Trial, event: ev.PointReported) -> bool:
         self.points += 1
-        units = len(view.attempts[event.attempt].cores) / view.spec.resources.cores_per_trial
-        self.costs.observe(view, event, self.units[trial.id], self.scaling.speedup(max(1.0, units)))
+        self.costs.observe(view, event, self.units[trial.id])
         self._scale(view, event)
         self._credit(view, trial, event.seconds)
         if len(trial.values) == 1:
