@@ -25,7 +25,7 @@ from foresail.driver.loop import Watcher
 from foresail.errors import CallerError
 from foresail.space import Space
 
-DEFAULT_POLICY = "pop"
+DEFAULT_POLICY = "hybrid"
 DEFAULT_SEARCH = "random"
 
 _SECRET = re.compile(
@@ -50,7 +50,7 @@ class Study:
         storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in
             "<name>.runs".
         name: for people; the name of the storage file if not given.
-        policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
+        policy: who gets which resources: "hybrid", "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
         cores_per_trial: cores, and so threads, of each.

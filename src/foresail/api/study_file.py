@@ -3,7 +3,7 @@
     [study]
     command = ["python", "train.py"]      # or function = "train.py:train"
     storage = "digits.db"                 # relative paths are relative to this file
-    policy = "pop"                        # or {name = "asha", eta = 4}
+    policy = "hybrid"                      # or {name = "asha", eta = 4}
 
     [goal]
     maximize = "accuracy"
