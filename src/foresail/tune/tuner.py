@@ -190,7 +190,7 @@ def _cores(trainable: Any) -> int:
         resources = getattr(trainable.func, "resources", {})
     if resources.get("gpu"):
         warnings.warn("GPUs of with_resources are not assigned: trials see all of them", RuntimeWarning)
-    return max(1, round(resources.get("cpu", 1)))
+    return max(1, round(float(resources.get("cpu", 1))))
 
 
 # --- results -----------------------------------------------------------------------------------------------------
