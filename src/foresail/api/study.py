@@ -28,6 +28,11 @@ from foresail.space import Space
 DEFAULT_POLICY = "pop"
 DEFAULT_SEARCH = "random"
 
+_SECRET = re.compile(
+    r"(^|_)(SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.IGNORECASE
+)
+"""Names of variables that hold secrets."""
+
 Named = str | Mapping[str, Any]
 """A policy or a search: its name, or {"name": ..., option: value}."""
 
@@ -269,6 +274,12 @@ def _entry(
 ) -> Entry:
     place = str(Path(cwd).resolve()) if cwd else os.getcwd()
     settings = {str(k): str(v) for k, v in (env or {}).items()}
+    for name in settings:
+        if _SECRET.search(name):
+            raise CallerError(
+                f"env.{name} looks like a secret, and env is recorded in the study's log",
+                do="set it in the environment in which the study is run: trials inherit it and nothing records it",
+            )
     if train is None:
         return Entry(command=tuple(str(part) for part in command), cwd=place, env=settings)
     return Entry(function=train if isinstance(train, str) else reference_to(train), cwd=place, env=settings)

@@ -1,8 +1,8 @@
 """Speed, measured and predicted: seconds of a step, by configuration.
 
 The prediction for a trial is that of the other trials: a ridge regression of log seconds on the hyperparameters, the
-trial itself left out, which for a ridge is exact from its hat matrix (Golub, Heath and Wahba 1979, eq. 2.1). It is what
-policies expect of configurations that have not run (`policies/costs.py`).
+trial itself left out, which for a ridge is exact from its hat matrix (Golub, Heath and Wahba 1979, eq. 2.1). A page
+draws it many times; what `explain` tells was foreseen before the first report, by the process of `perf/speeds.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from foresail.plots.chronicle import Chronicle
 from foresail.plots.palette import INK, LOOKS, look_of
 from foresail.plots.picture import Picture, drawn, graph_objects, log_axis
 from foresail.plots.trials import label_of
-from foresail.policies.costs import RIDGE
 from foresail.space import Space
 
+RIDGE = 1.0
+"""Prior precision of a slope, in trials: a knob must show in a few trials before it is believed."""
 LEAST = 4
 """Trials with a measured speed, before any is predicted from the others."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from studies import EVIL, pieces, played, table
 from foresail.core import events as ev
 from foresail.core.view import fold
 from foresail.core.words import Status
+from foresail.errors import CallerError
 from foresail.plots import (
     Chronicle,
     Foreseen,
@@ -76,6 +78,17 @@ def test_nothing_is_foreseen_of_nothing(pop: Sequence[ev.Event]) -> None:
     assert importance(chronicle).knobs == ()
     assert step_speeds(chronicle).speeds == ()
     assert calibration(chronicle, None).forecasts == 0
+
+
+def test_a_storage_is_loaded_and_what_is_none_is_refused(tmp_path: Path, pop: Sequence[ev.Event]) -> None:
+    from foresail.stores.sqlite import SqliteStore
+
+    with SqliteStore.open(tmp_path / "study.db") as log:
+        log.append(pop)
+    loaded, told = Chronicle.load(tmp_path / "study.db"), Chronicle.of(pop)
+    assert gantt(loaded) == gantt(told)
+    with pytest.raises(CallerError, match="there is no study at"):
+        Chronicle.load(tmp_path / "stduy.db")
 
 
 # --- the cluster -------------------------------------------------------------------------------------------------
@@ -274,8 +287,7 @@ def test_speed_is_predicted_from_the_other_trials(whole: Sequence[ev.Event]) -> 
 
 
 def test_leaving_out_is_what_fitting_without_would_give() -> None:
-    from foresail.plots.timing import _left_out
-    from foresail.policies.costs import RIDGE
+    from foresail.plots.timing import RIDGE, _left_out
 
     rng = np.random.default_rng(0)
     units, log_s = rng.random((12, 3)), rng.normal(size=12)
