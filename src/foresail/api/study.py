@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
@@ -44,7 +44,8 @@ class Study:
         policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
-        cores_per_trial: cores, and so threads, of each.
+        cores_per_trial: cores, and so threads, of each; "auto": one, and more where no other trial needs them and the
+            study's steps say that they make its steps faster.
         seed: of everything that is drawn. Same seed, same recorded history: same decisions.
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
@@ -68,7 +69,7 @@ class Study:
         policy: Named = DEFAULT_POLICY,
         search: Named = DEFAULT_SEARCH,
         workers: int | None = None,
-        cores_per_trial: int = 1,
+        cores_per_trial: int | Literal["auto"] = 1,
         seed: int = 0,
         max_steps: int | None = None,
         retries: int = 2,
@@ -79,7 +80,8 @@ class Study:
         cwd: str | os.PathLike[str] = "",
     ) -> None:
         _check_parts(train, command, space, goal)
-        _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        cores = 1 if cores_per_trial == "auto" else cores_per_trial
+        _check_numbers(workers=workers, cores_per_trial=cores, max_steps=max_steps)
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
@@ -90,9 +92,9 @@ class Study:
             space=space.to_dict(),
             goal=goal,
             seed=seed,
-            policy=_choice("policy", policy),
+            policy=_elastic(_choice("policy", policy)) if cores_per_trial == "auto" else _choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores_per_trial),
+            resources=Resources(workers, cores),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
@@ -198,6 +200,10 @@ def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
             raise CallerError(f"{name} = {number!r}", allowed="a whole number from 0")
     if not isinstance(grace_s, int | float) or not 0.0 <= grace_s < float("inf"):
         raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
+
+
+def _elastic(policy: Choice) -> Choice:
+    return Choice(policy.name, {**policy.options, "elastic": True})
 
 
 def _choice(what: str, named: Named) -> Choice:

@@ -280,6 +280,10 @@ def _bound(body: list[ast.stmt]) -> Iterator[str]:
                 yield from _bound([*inner, *other])
 
 
+def _cores(name: str, value: object, folder: Path) -> Any:
+    return value if value == "auto" else _whole(1)(name, value, folder)
+
+
 _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "name": _text,
     "storage": _storage,
@@ -288,7 +292,7 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "policy": _named,
     "search": _named,
     "workers": _whole(1),
-    "cores_per_trial": _whole(1),
+    "cores_per_trial": _cores,
     "seed": _whole(0),
     "max_steps": _whole(1),
     "retries": _whole(0),
