@@ -39,7 +39,7 @@ from foresail.stores.sqlite import SqliteStore
 
 CHROMIUM = "/usr/bin/chromium"
 CORES = 8
-UPDATES = 12
+UPDATES = 6
 SPACE = Space(
     lr=Float(1e-4, 1.0, log=True),
     momentum=Float(0.0, 0.99),
