@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -40,8 +39,6 @@ def command(storage: Path, port: int | None, opened: bool, as_json: bool) -> Exi
 
             webbrowser.open(address)
 
-    if hasattr(os, "nice"):
-        os.nice(10)  # training comes first
     try:
         serve(storage, port=port, ready=ready)
     except KeyboardInterrupt:
