@@ -30,7 +30,7 @@ pytestmark = [
 PAINTED = ("curves", "map", "gantt", "coordinates", "speeds")
 COMPUTED = ("map", "importance", "speeds", "calibration")
 ALL = ("curves", "map", "gantt", "bests", "coordinates", "importance", "speeds", "calibration", "table")
-WAIT_MS = 120_000
+WAIT_MS = 60_000
 
 Open = Callable[..., Any]
 

@@ -32,6 +32,24 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
     Raises:
         CallerError: the text has no colon, the module cannot be found, or it has no such function.
     """
+    made: Callable[[SystemConfiguration], Callable[[], object]] = _named(target)
+    return made
+
+
+def model_of(target: str) -> tuple[Any, tuple[Any, ...]]:
+    """What the function named so builds: a model, and one batch as its positional arguments.
+
+    Raises:
+        CallerError: see `load`, or the function returns something else.
+    """
+    found = _named(target)()
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise CallerError(f"{target} returned {type(found).__name__}", allowed="a model and one batch: (model, inputs)")
+    model, inputs = found
+    return model, tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def _named(target: str) -> Callable[..., Any]:
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise CallerError(f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION")
@@ -47,12 +65,16 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
     else:
-        module = importlib.import_module(place)
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            raise CallerError(f"{target!r}: {error}", do="run from the folder where it can be imported") from error
     found = getattr(module, name, None)
     if not callable(found):
-        raise CallerError(f"{place} has no function {name!r}", do="name the function that builds one step")
-    made: Callable[[SystemConfiguration], Callable[[], object]] = found
-    return made
+        raise CallerError(f"{place} has no function {name!r}", do="name one that it has")
+    function: Callable[..., Any] = found
+    return function
 
 
 def main() -> None:

@@ -133,7 +133,7 @@ async function ask(path) {
   const response = await fetch(path, { headers: { Accept: "application/json" } });
   if (response.status === 401) throw new Error("this address is no longer valid: open the one that foresail serve printed last");
   const data = await response.json();
-  if (data.error) throw new Error([data.error.what, data.error.do].filter(Boolean).join(": "));
+  if (!response.ok) throw new Error([data.error.what, data.error.do].filter(Boolean).join(": "));
   return data;
 }
 let asking = null, again = false, timer = 0;

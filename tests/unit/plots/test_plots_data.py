@@ -287,8 +287,7 @@ def test_speed_is_predicted_from_the_other_trials(whole: Sequence[ev.Event]) -> 
 
 
 def test_leaving_out_is_what_fitting_without_would_give() -> None:
-    from foresail.plots.timing import _left_out
-    from foresail.policies.costs import RIDGE
+    from foresail.plots.timing import RIDGE, _left_out
 
     rng = np.random.default_rng(0)
     units, log_s = rng.random((12, 3)), rng.normal(size=12)
