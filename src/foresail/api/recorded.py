@@ -101,6 +101,8 @@ def driver_of(storage: Path) -> str | None:
 
     Tells the truth for drivers on this machine; one on another machine is believed as long as its lock is held.
     """
+    if not storage.is_file():
+        return None
     lock = storage.with_name(storage.name + ".lock")
     try:
         holder = json.loads(lock.read_bytes()[:512])

@@ -255,6 +255,7 @@ class RayExecutor:
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "150")  # its own minute is short on a machine that is busy
     try:
         if address:
             ray.init(address=address, **quiet)
@@ -263,7 +264,7 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address="auto", **quiet)
         except ConnectionError:
             ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises this very class where it could not start
         said = str(error).splitlines()[0]
         raise HostError(
             f"there is no Ray cluster at {address or 'this machine'}: {said}", do="ray start --head"
