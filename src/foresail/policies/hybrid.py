@@ -201,7 +201,7 @@ class Hybrid:
         least = now if inside else least
         if self.widest == 1 or seen is None:
             return Seat(choice.rate, 0.0, now, least)
-        return Seat(choice.rate, seen.p, now, least, seen.stay_s)
+        return Seat(choice.rate, seen.p, now, least, seen.turn_s)
 
     def _units(self, view: View, trial: Trial) -> int:
         """What it holds."""
