@@ -43,7 +43,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -e ".[demo,optuna,dev]"
+	$(INSTALL) -e ".[demo,optuna,image,page,dev]"
 	@touch $@
 
 clean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "contracts"))
 
-from lab import GOAL, Lab, WallClock
+from lab import GOAL, PATIENCE_S, Lab, WallClock
 from trainings import HERE, TRAININGS
 
 from foresail.core.goal import Goal
@@ -30,18 +31,37 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     def make(kind: str, training: Any, *, goal: Goal = GOAL, folder: Path = tmp_path / "study") -> Lab:
         clock = WallClock()
         executor: Any
+        entry = training if isinstance(training, Entry) else Entry(function=f"{HERE}:{training}")
         if kind == "inline":
             executor = InlineExecutor(folder, clock=clock, goal=goal, target=TRAININGS[training])
         elif kind == "import":
-            entry = training if isinstance(training, Entry) else Entry(function=f"{HERE}:{training}")
             executor = LocalExecutor(folder, clock=clock, goal=goal, target=entry)
+        elif kind == "ray":
+            from foresail.executors.ray import RayExecutor
+
+            for earlier in made:  # a driver that goes leaves its machines; one that is there holds them
+                earlier.executor.close()
+            executor = RayExecutor(folder, clock=clock, goal=goal, entry=entry)
         else:
             target = training if callable(training) else TRAININGS[training]
             executor = LocalExecutor(folder, clock=clock, goal=goal, target=target, start="fork")
         executor.start()
         made.append(Lab(executor, clock, folder))
+        if kind == "ray":
+            while not executor.poll(clock.now_s() + 1.0):
+                assert clock.now_s() < PATIENCE_S, "no machine has come"
         return made[-1]
 
     yield make
     for lab in made:
         lab.executor.close()
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """A Ray cluster of one machine with four CPUs."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install foresail[ray]")
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "150"}
+    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+    yield
+    ray.shutdown()

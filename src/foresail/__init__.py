@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from foresail.api.result import Best, Result, TrialRow
     from foresail.api.study import Study
     from foresail.core.goal import Goal, maximize, minimize
+    from foresail.core.layout import Parallel
     from foresail.errors import CallerError, ForesailError, HostError, TrainingError
     from foresail.space import Choice, Flag, Float, Int, Space
     from foresail.worker.client import checkpoint_dir, config, report, should_stop
@@ -28,6 +29,7 @@ _HOMES = {
     "foresail.api.result": ("Best", "Result", "TrialRow"),
     "foresail.api.study": ("Study",),
     "foresail.core.goal": ("Goal", "maximize", "minimize"),
+    "foresail.core.layout": ("Parallel",),
     "foresail.errors": ("CallerError", "ForesailError", "HostError", "TrainingError"),
     "foresail.space": ("Choice", "Flag", "Float", "Int", "Space"),
     "foresail.worker.client": ("checkpoint_dir", "config", "report", "should_stop"),
@@ -45,6 +47,7 @@ __all__ = [
     "Goal",
     "HostError",
     "Int",
+    "Parallel",
     "Result",
     "Run",
     "Space",

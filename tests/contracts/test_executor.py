@@ -13,8 +13,16 @@ from foresail.core.goal import Goal
 from foresail.core.words import AttemptId, Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-every = pytest.mark.parametrize("kind", ["fork", "import", "inline"])
-of_processes = pytest.mark.parametrize("kind", ["fork", "import"])
+on_ray = pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])
+every = pytest.mark.parametrize("kind", ["fork", "import", "inline", on_ray])
+of_processes = pytest.mark.parametrize("kind", ["fork", "import", on_ray])
+
+
+@pytest.fixture(autouse=True)
+def cluster(request: pytest.FixtureRequest) -> None:
+    """Where a test runs on Ray: one local cluster for all of them."""
+    if request.node.get_closest_marker("ray"):
+        request.getfixturevalue("local_ray")
 
 
 @every

@@ -1,4 +1,4 @@
-"""A small real study, run as a script by the tests that kill it: `python counting_study.py STORAGE [POLICY]`."""
+"""A small real study, run as a script by the tests that kill it: `python counting_study.py STORAGE POLICY [ON]`."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def study(storage: str, policy: str) -> fs.Study:
 
 
 if __name__ == "__main__":
-    study(sys.argv[1], sys.argv[2]).run(quiet=True)
+    study(sys.argv[1], sys.argv[2]).run(quiet=True, on=sys.argv[3] if sys.argv[3:] else "")

@@ -36,9 +36,9 @@ def last_event(storage: Path) -> int:
         return 0
 
 
-def run_until(storage: Path, policy: str, event: int | None) -> bool:
+def run_until(storage: Path, policy: str, event: int | None, on: str = "") -> bool:
     """Run the study; at the given event, kill -9. True if it came to its end."""
-    driver = subprocess.Popen([sys.executable, str(SCRIPT), str(storage), policy], start_new_session=True)
+    driver = subprocess.Popen([sys.executable, str(SCRIPT), str(storage), policy, on], start_new_session=True)
     deadline = time.monotonic() + 60
     while driver.poll() is None and time.monotonic() < deadline:
         if event is not None and last_event(storage) >= event:
@@ -61,7 +61,7 @@ def leftovers(storage: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["asha", "pop"])
+@pytest.mark.parametrize("policy", ["asha", "pop", "hybrid"])
 def test_twenty_kills_lose_nothing(tmp_path: Path, policy: str) -> None:
     storage, rng = tmp_path / "study.db", random.Random(policy)
     kills, ended = 0, False

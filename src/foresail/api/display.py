@@ -28,8 +28,8 @@ class Nothing:
         """Take it and be silent."""
 
     def trouble(self, text: str) -> None:
-        """The store refuses to be written: that is always told."""
-        print(f"trouble: {text}; training goes on, trying again", file=sys.stderr, flush=True)
+        """The host refuses something, or a trial is silent: that is always told."""
+        print(f"trouble: {text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Nothing to put away."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,19 @@ from foresail.api.machine import host_name, usable_cores
 from foresail.api.recorded import folder_of
 from foresail.api.result import Result, result_of
 from foresail.core import events as ev
+from foresail.core.commands import Launch
 from foresail.core.spec import StudySpec
+from foresail.core.view import View
+from foresail.core.words import AttemptId
 from foresail.driver.clock import StudyClock
 from foresail.driver.loop import Driver, Watcher
 from foresail.engine.controller import Controller
 from foresail.errors import CallerError
+from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
+from foresail.executors.ray import RayExecutor
 from foresail.policies.registry import make as make_policy
-from foresail.ports import Store
+from foresail.ports import Executor, Store
 from foresail.search import get as get_search
 from foresail.search.proposals import Proposals
 from foresail.stores.connect import guard
@@ -56,8 +63,12 @@ def drive(
     train: Train | None = None,
     watch: Watcher | None = None,
     trouble: Callable[[str], None] | None = None,
+    on: str = "",
 ) -> Result:
     """Start the study of `spec` in `storage`, or continue the one that it holds, until it ends.
+
+    `on`: where trials run: here if empty; "ray" for the Ray cluster that runs here, or else one that is started here;
+    "ray://HOST:PORT" or "ray:HOST:PORT" for another one.
 
     Raises:
         CallerError: `storage` holds another study, or none and `spec` is not given; or a driver is at work on it; or
@@ -77,7 +88,7 @@ def drive(
             _check_unused(storage)
     store = SqliteStore.open(storage)
     try:
-        return _drive(store, storage, spec, train, watch, trouble)
+        return _drive(store, storage, spec, train, watch, trouble, on)
     finally:
         store.close()
 
@@ -89,21 +100,29 @@ def _drive(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
-    events = [event for _, event in store.read()]
-    spec = _agreed(events, spec, storage)
+    first, events = read_log(store)
+    spec = _agreed(first, spec, storage)
     controller = controller_of(spec)
-    if not events:
+    if first is None:
         _check_unused(storage)
         created = ev.StudyCreated(at_s=0.0, spec=spec)
         store.append([created], durable=True)
-        events = [created]
+        events = iter([created])
     controller.load(events)
     if controller.view.ended is not None and controller.view.ended.end != "stopped":
         if watch is not None:
             watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
-    return _run(controller, store, storage, train, watch, trouble)
+    return _run(controller, store, storage, train, watch, trouble, on)
+
+
+def read_log(store: Store) -> tuple[ev.Event | None, Iterator[ev.Event]]:
+    """The first event of a log, None where there is none, and all of them: one at a time, since a log may be long."""
+    events = (event for _, event in store.read())
+    first = next(events, None)
+    return first, events if first is None else chain([first], events)
 
 
 def _run(
@@ -113,13 +132,26 @@ def _run(
     train: Train | None,
     watch: Watcher | None,
     trouble: Callable[[str], None] | None,
+    on: str,
 ) -> Result:
     spec, folder = controller.view.spec, folder_of(storage)
-    if train is None:
+    if train is None or on:
         check_entry(spec.entry)
-    cores = _enough(usable_cores(), spec)
     clock = StudyClock(controller.view.now_s)
-    executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=train if train is not None else spec.entry)
+    executor: Executor
+    if on:
+        cores: tuple[int, ...] = ()  # machines come by and by
+        executor = RayExecutor(folder, clock=clock, goal=spec.goal, entry=spec.entry, address=_cluster(on))
+    else:
+        cores = _enough(usable_cores(), spec)
+        target = train if train is not None else spec.entry
+        executor = LocalExecutor(folder, clock=clock, goal=spec.goal, target=target, trouble=trouble)
+    for place in set_strangers_apart(StudyFolder(folder), _launches(controller.view)):
+        warnings.warn(
+            f"an attempt that the log does not know was ended and moved to {place}; a damaged log may have lost it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     driver = Driver(controller, store=store, executor=executor, clock=clock, watch=watch, trouble=trouble)
     try:
         with stop_on_interrupt(driver.request_stop):
@@ -127,6 +159,29 @@ def _run(
     finally:
         executor.close()
     return result_of(view, storage, folder)
+
+
+def _launches(view: View) -> dict[AttemptId, Launch]:
+    """What the attempts that the log believes to be alive were told, by which they are known."""
+    return {
+        attempt.id: Launch(
+            attempt=attempt.id,
+            trial=attempt.trial,
+            number=attempt.number,
+            config=view.trials[attempt.trial].config,
+            cores=attempt.cores,
+            resume_step=attempt.resume_step,
+        )
+        for attempt in view.attempts.values()
+    }
+
+
+def _cluster(on: str) -> str:
+    """The address of a Ray cluster, as `ray.init` takes it; empty for the one that runs here."""
+    kind, _, address = on.partition(":")
+    if kind != "ray":
+        raise CallerError(f"there is nothing called {on!r} to run on", allowed="ray, ray://HOST:PORT, ray:HOST:PORT")
+    return on if address.startswith("//") else address
 
 
 def _check_unused(storage: Path) -> None:
@@ -139,13 +194,12 @@ def _check_unused(storage: Path) -> None:
         )
 
 
-def _agreed(events: list[ev.Event], spec: StudySpec | None, storage: Path) -> StudySpec:
+def _agreed(first: ev.Event | None, spec: StudySpec | None, storage: Path) -> StudySpec:
     """The stored study, if it is the one that is asked for."""
-    if not events:
+    if first is None:
         if spec is None:
             raise CallerError(f"{storage} holds no study yet", do="start one with foresail run, or study.run()")
         return spec
-    first = events[0]
     if not isinstance(first, ev.StudyCreated):
         raise CallerError(f"{storage} does not begin with a study", do="it is damaged; see foresail doctor")
     if spec is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -69,7 +70,8 @@ class JsonLines:
             self._write(codec.encode(event).decode())
 
     def trouble(self, text: str) -> None:
-        """Not an event."""
+        """Not an event: told beside them."""
+        print(f"trouble: {text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Nothing to put away."""

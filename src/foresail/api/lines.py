@@ -52,7 +52,7 @@ class Lines:
         self._paced.write(view, "", f"best {wording.best(view)}")
 
     def trouble(self, text: str) -> None:
-        """The store refuses to be written."""
+        """The host refuses something, or a trial is silent."""
         self._paced.trouble(text)
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Paced:
             self._write(f"{wording.duration(view.now_s):>12}  ... and not shown: {told}")
 
     def trouble(self, text: str) -> None:
-        self._write(f"trouble: {text}; training goes on, trying again")
+        self._write(f"trouble: {text}")
 
     def _has_room(self) -> bool:
         now_s = self._clock_s()

@@ -225,8 +225,9 @@ def _costs(view: View, saved: Saving | None) -> Iterator[str]:
         f"{abs(saved.saved_frac):.0%} {word}."
     )
     yield f"Basis: {saved.by}."
-    if saved.filled_in and view.spec.goal.target is not None:
-        yield ("A trial that was ended early might have reached the target later on: what was saved is an upper bound.")
+    if saved.filled_in:
+        lost = "a better value" if view.spec.goal.target is None else "the target, and sooner"
+        yield f"What was not trained is not known: it might have brought {lost}. What was saved is an upper bound."
 
 
 # --- the trials --------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def _class(label: str | None, rows: Sequence[TrialRow]) -> Iterator[Row]:
         values = (str(row.trial), row.status, wording.number(row.best), str(row.best_step), str(row.steps))
         yield (title, *values, wording.config(row.config), row.why)
     if len(rows) > MOST_OF_A_CLASS:
-        yield title, f"and {len(rows) - MOST_OF_A_CLASS} more", "", "", "", "", "", ""
+        yield title, "", "", "", "", "", "", f"and {len(rows) - MOST_OF_A_CLASS} more"
 
 
 def _broken(result: Result) -> Table | None:
@@ -255,7 +256,7 @@ def _broken(result: Result) -> Table | None:
         return None
     cells = [(str(row.trial), row.status, wording.config(row.config), row.why) for row in rows[:MOST_OF_A_CLASS]]
     if len(rows) > MOST_OF_A_CLASS:
-        cells.append((f"and {len(rows) - MOST_OF_A_CLASS} more", "", "", ""))
+        cells.append(("", "", "", f"and {len(rows) - MOST_OF_A_CLASS} more"))
     return Table(("trial", "status", "configuration", "why"), tuple(cells))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from foresail.core.view import Trial, View
 from foresail.core.words import Scalar
@@ -72,6 +73,19 @@ class Result:
     def trials(self) -> list[TrialRow]:
         """All trials, best first."""
         return sorted(rows(self.view), key=lambda row: _rank(self.view, row.best))
+
+    def points_frame(self) -> Any:
+        """Every point as a `pandas.DataFrame`; needs pandas."""
+        from foresail.api.frames import points_frame
+        from foresail.api.recorded import load_events
+
+        return points_frame(load_events(self.storage))
+
+    def trials_frame(self) -> Any:
+        """Every trial as a `pandas.DataFrame`, with a column a knob; needs pandas."""
+        from foresail.api.frames import trials_frame
+
+        return trials_frame(self.view)
 
     def __repr__(self) -> str:
         best = self.best

@@ -13,12 +13,17 @@ from foresail.api.summary import traces
 from foresail.core import events as ev
 from foresail.core.plan import Verdict
 from foresail.core.view import Trial, View
-from foresail.core.words import Config, Status, TrialId, attempt_id, trial_of
+from foresail.core.words import Act, Config, Status, TrialId, attempt_id, trial_of
 from foresail.errors import CallerError
 from foresail.worker.folder import StudyFolder
 
 LAST_LINES = 15
 """Lines of the traceback that are shown; the whole is in its file."""
+
+
+_WANTED = {Act.RUN: "let it run", Act.WAIT: "let it leave its cores and wait", Act.END: "end it"}
+"""What a decision wants. What comes of it is in the lines that follow: a trial that is asked to leave trains on until
+its step is done, and may be given cores again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,12 @@ def _chapters(view: View, event: ev.Event, trial: TrialId) -> Iterator[Chapter]:
         case ev.CheckpointDeleted(path=path) if _is_of(path, trial):
             yield _plain(event, f"checkpoint deleted, nothing needs it any more: {path}")
         case (
-            ev.AttemptStarted() | ev.HorizonDeclared() | ev.CheckpointSaved() | ev.AttemptEnding() | ev.AttemptEnded()
+            ev.AttemptStarted()
+            | ev.HorizonDeclared()
+            | ev.CheckpointSaved()
+            | ev.AttemptEnding()
+            | ev.AttemptSilent()
+            | ev.AttemptEnded()
         ) if trial_of(event.attempt) == trial:
             yield _plain(event, _of_attempt(event))
 
@@ -133,7 +143,7 @@ def _plain(event: ev.Event, text: str) -> Chapter:
 
 def _decision(at_s: float, decision: int, verdict: Verdict) -> Chapter:
     label = f", {verdict.label}" if verdict.label else ""
-    text = f"decision {decision}: {verdict.act}{label}: {verdict.reason.sentence()}"
+    text = f"decision {decision}: {_WANTED[verdict.act]}{label}: {verdict.reason.sentence()}"
     data = {
         "decision": decision,
         "act": str(verdict.act),
@@ -162,7 +172,12 @@ def _of_trial(event: ev.TrialProposed | ev.AttemptGranted | ev.TrialEnded, *, is
 
 
 def _of_attempt(
-    event: ev.AttemptStarted | ev.HorizonDeclared | ev.CheckpointSaved | ev.AttemptEnding | ev.AttemptEnded,
+    event: ev.AttemptStarted
+    | ev.HorizonDeclared
+    | ev.CheckpointSaved
+    | ev.AttemptEnding
+    | ev.AttemptSilent
+    | ev.AttemptEnded,
 ) -> str:
     match event:
         case ev.AttemptStarted(attempt=attempt, pid=pid):
@@ -173,6 +188,8 @@ def _of_attempt(
             return f"checkpoint of step {step} saved, {wording.size(count)}: {path}"
         case ev.AttemptEnding(attempt=attempt):
             return f"attempt {attempt} is asked to leave"
+        case ev.AttemptSilent(attempt=attempt, silent_s=silent_s):
+            return f"attempt {attempt} has said nothing for {wording.duration(silent_s)}, the limit: it has failed"
         case ev.AttemptEnded(attempt=attempt, outcome=outcome, detail=detail, exit_code=code):
             text = f"attempt {attempt} ended: {str(outcome).replace('_', ' ')}"
             return text + (f", exit code {code}" if code else "") + (f": {detail}" if detail else "")

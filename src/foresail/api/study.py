@@ -10,19 +10,28 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from foresail.api.display import Nothing, showing
 from foresail.api.drive import Train, controller_of, drive
 from foresail.api.recorded import folder_of, load_result
 from foresail.api.result import Result
 from foresail.api.summary import summary
+from foresail.api.tracking import checked, tracked
 from foresail.core.goal import Goal
+from foresail.core.layout import Parallel
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
 from foresail.errors import CallerError
 from foresail.space import Space
 
-DEFAULT_POLICY = "pop"
+DEFAULT_POLICY = "hybrid"
 DEFAULT_SEARCH = "random"
+
+_SECRET = re.compile(
+    r"(^|_)(SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.IGNORECASE
+)
+"""Names of variables that hold secrets."""
 
 Named = str | Mapping[str, Any]
 """A policy or a search: its name, or {"name": ..., option: value}."""
@@ -41,17 +50,23 @@ class Study:
         storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in
             "<name>.runs".
         name: for people; the name of the storage file if not given.
-        policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
+        policy: who gets which resources: "hybrid", "pop", "asha", "asha-stop", "median", "fifo", or a mapping with
+            options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
         cores_per_trial: cores, and so threads, of each; "auto": one, and more where no other trial needs them and the
             study's steps say that they make its steps faster.
+        parallel: run each trial as several ranks, which share its cores: `fs.Parallel(...)` or a mapping of its words.
         seed: of everything that is drawn. Same seed, same recorded history: same decisions.
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
         retries: how often a failed trial is tried again.
         grace_s: seconds that a trial has to leave at a step boundary before it is killed.
+        silence_s: a trial that reports and saves nothing for so many seconds is killed, which counts as a failure;
+            None: it may be silent for ever, and is only warned of.
         keep_bytes: budget for the checkpoints of the whole study; the best and what may be resumed are always kept.
         repeats: whether a configuration may come twice.
+        track: who else is told of the study: "tensorboard", "mlflow", "wandb", "csv" or "parquet", each alone or with a
+            place, "tensorboard:runs". Nothing that goes wrong there disturbs the study.
 
     Raises:
         CallerError: anything of this is wrong; nothing was started.
@@ -70,21 +85,26 @@ class Study:
         search: Named = DEFAULT_SEARCH,
         workers: int | None = None,
         cores_per_trial: int | Literal["auto"] = 1,
+        parallel: Parallel | Mapping[str, object] | None = None,
         seed: int = 0,
         max_steps: int | None = None,
         retries: int = 2,
         grace_s: float = 30.0,
+        silence_s: float | None = None,
         keep_bytes: int = 10_000_000_000,
         repeats: bool = False,
+        track: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] = "",
     ) -> None:
         _check_parts(train, command, space, goal)
         cores = 1 if cores_per_trial == "auto" else cores_per_trial
         _check_numbers(workers=workers, cores_per_trial=cores, max_steps=max_steps)
+        _check_silence(silence_s)
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
         self.space = space
+        self.track = checked(track)
         name = name or (Path(storage).stem if storage else _name_of(train, command))
         self.storage = Path(storage) if storage else Path(f"{file_name(name)}.db")
         self.spec = StudySpec(
@@ -94,11 +114,12 @@ class Study:
             seed=seed,
             policy=_elastic(_choice("policy", policy)) if cores_per_trial == "auto" else _choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores),
+            resources=Resources(workers, cores, _parallel(parallel, cores)),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
             grace_s=grace_s,
+            silence_s=msgspec.UNSET if silence_s is None else float(silence_s),
             keep_bytes=keep_bytes,
             repeats=repeats,
         )
@@ -109,7 +130,7 @@ class Study:
         """Where attempts and checkpoints lie."""
         return folder_of(self.storage)
 
-    def run(self, *, watch: Watcher | None = None, quiet: bool = False) -> Result:
+    def run(self, *, watch: Watcher | None = None, quiet: bool = False, on: str = "") -> Result:
         """Train until the goal is reached or a budget is used, and return what was found.
 
         A storage that holds this study already is continued: what is finished is not done again.
@@ -118,6 +139,7 @@ class Study:
             watch: called after each batch of events with the view and the new events, and about once a second with
                 none; it takes the place of the progress on stderr.
             quiet: show no progress and no summary.
+            on: "ray", "ray://HOST:PORT" or "ray:HOST:PORT" to run trials on a Ray cluster; here if not given.
 
         Raises:
             CallerError: the storage holds another study, another driver runs it, or the machine is too small.
@@ -125,9 +147,10 @@ class Study:
         """
         if watch is not None:
             trouble = Nothing().trouble
-            return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble)
-        with showing(quiet=quiet) as shown:
-            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble)
+            with tracked(self.storage, self.track):
+                return drive(self.storage, spec=self.spec, train=self._train, watch=watch, trouble=trouble, on=on)
+        with showing(quiet=quiet) as shown, tracked(self.storage, self.track):
+            result = drive(self.storage, spec=self.spec, train=self._train, watch=shown, trouble=shown.trouble, on=on)
         if not quiet:
             print(f"\n{summary(result)}", file=sys.stderr)
         return result
@@ -202,6 +225,27 @@ def _check_from_zero(*, grace_s: float, **numbers: int) -> None:
         raise CallerError(f"grace_s = {grace_s!r}", allowed="seconds, from 0")
 
 
+def _check_silence(silence_s: object) -> None:
+    known = isinstance(silence_s, int | float) and not isinstance(silence_s, bool)
+    if silence_s is not None and not (known and 0.0 < float(silence_s) < float("inf")):  # type: ignore[arg-type]
+        raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
+
+
+def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Parallel | msgspec.UnsetType:
+    if given is None:
+        return msgspec.UNSET
+    try:
+        parallel = given if isinstance(given, Parallel) else msgspec.convert(given, Parallel)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"parallel: {error}", allowed=", ".join(Parallel.__struct_fields__)) from None
+    if cores % parallel.cores:
+        raise CallerError(
+            f"parallel: {cores} cores per trial cannot be shared by ranks in groups of {parallel.cores}",
+            do=f"set cores_per_trial to {parallel.cores} or a multiple of it",
+        )
+    return parallel
+
+
 def _elastic(policy: Choice) -> Choice:
     return Choice(policy.name, {**policy.options, "elastic": True})
 
@@ -237,6 +281,12 @@ def _entry(
 ) -> Entry:
     place = str(Path(cwd).resolve()) if cwd else os.getcwd()
     settings = {str(k): str(v) for k, v in (env or {}).items()}
+    for name in settings:
+        if _SECRET.search(name):
+            raise CallerError(
+                f"env.{name} looks like a secret, and env is recorded in the study's log",
+                do="set it in the environment in which the study is run: trials inherit it and nothing records it",
+            )
     if train is None:
         return Entry(command=tuple(str(part) for part in command), cwd=place, env=settings)
     return Entry(function=train if isinstance(train, str) else reference_to(train), cwd=place, env=settings)

@@ -3,7 +3,7 @@
     [study]
     command = ["python", "train.py"]      # or function = "train.py:train"
     storage = "digits.db"                 # relative paths are relative to this file
-    policy = "pop"                        # or {name = "asha", eta = 4}
+    policy = "hybrid"                      # or {name = "asha", eta = 4}
 
     [goal]
     maximize = "accuracy"
@@ -64,7 +64,7 @@ def load_study(path: Path, *, study: Table | None = None, goal: Table | None = N
     """
     document = _read(path)
     with _said_of(path):
-        return _study_of(document, path.resolve().parent, study or {}, goal or {})
+        return _study_of(document, path.resolve(), study or {}, goal or {})
 
 
 def storage_of(path: Path) -> Path:
@@ -72,7 +72,8 @@ def storage_of(path: Path) -> Path:
     return load_study(path).storage
 
 
-def _study_of(document: Table, folder: Path, over: Table, over_goal: Table) -> Study:
+def _study_of(document: Table, path: Path, over: Table, over_goal: Table) -> Study:
+    folder = path.parent
     _known("", document, TABLES)
     for name in ("study", "goal", "space"):
         if name not in document:
@@ -81,7 +82,7 @@ def _study_of(document: Table, folder: Path, over: Table, over_goal: Table) -> S
     settings = _settings(document["study"], folder)
     settings |= {key: _parsed(key, value, Path.cwd()) for key, value in over.items()}
     if not settings.get("storage"):
-        settings["storage"] = folder / f"{file_name(settings.get('name') or folder.name)}.db"
+        settings["storage"] = folder / f"{file_name(settings.get('name') or path.stem)}.db"
     with _inside("goal"):
         goal = Goal.from_dict({**document["goal"], **over_goal})
     with _inside("space"):
@@ -157,7 +158,7 @@ def _settings(table: Table, folder: Path) -> dict[str, Any]:
 
 
 def _renamed(key: str, value: object) -> tuple[str, object]:
-    return {"grace": "grace_s", "keep": "keep_bytes"}.get(key, key), value
+    return {"grace": "grace_s", "silence": "silence_s", "keep": "keep_bytes"}.get(key, key), value
 
 
 def _parsed(key: str, value: object, folder: Path) -> Any:
@@ -197,11 +198,23 @@ def _named(path: str, value: object, folder: Path) -> str | dict[str, Any]:
     raise CallerError(f"{path} = {value!r}", allowed="a name, or a table with a name and options")
 
 
+def _parallel(path: str, value: object, folder: Path) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise CallerError(f"{path} = {value!r}", allowed="a table such as {tp = 2}")
+    return dict(value)
+
+
 def _duration(path: str, value: object, folder: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise CallerError(f"{path} = {value!r}", allowed="seconds, or text such as '30 s'")
     with _prefixed(f"{path}: "):
         return seconds(value)
+
+
+def _texts(path: str, value: object, folder: Path) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+        raise CallerError(f"{path} = {value!r}", allowed='a list of texts, ["tensorboard:runs"]')
+    return value
 
 
 def _bytes(path: str, value: object, folder: Path) -> int:
@@ -293,12 +306,15 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "search": _named,
     "workers": _whole(1),
     "cores_per_trial": _cores,
+    "parallel": _parallel,
     "seed": _whole(0),
     "max_steps": _whole(1),
     "retries": _whole(0),
     "grace": _duration,
+    "silence": _duration,
     "keep": _bytes,
     "repeats": _flag,
+    "track": _texts,
 }
 
 

@@ -12,21 +12,27 @@ import click
 from foresail.cli.exits import Exit
 from foresail.cli.output import emit_json, json_option, say
 from foresail.cli.storage import storage_argument
-from foresail.errors import CallerError
+from foresail.errors import CallerError, MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from foresail.core.events import Event
 
-_BY_ENDING = {".csv": "csv", ".jsonl": "jsonl", "": "trace"}
+_BY_ENDING = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".sqlite": "optuna", ".journal": "optuna"}
+_BY_ENDING |= {".log": "optuna", "": "trace"}
 
 
 @click.command("export")
 @storage_argument
 @click.option("--to", type=click.Path(path_type=Path), help="File or, for a trace, folder; stdout if not given.")
-@click.option("--format", "form", type=click.Choice(["csv", "jsonl", "trace"]), help="By the ending of --to, else csv.")
-@click.option("--trials", "of_trials", is_flag=True, help="CSV of the trials in place of the points.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "parquet", "jsonl", "trace", "optuna"]),
+    help="By the ending of --to, else csv.",
+)
+@click.option("--trials", "of_trials", is_flag=True, help="CSV or Parquet of the trials in place of the points.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @json_option
 def command(storage: Path, to: Path | None, form: str | None, of_trials: bool, force: bool, as_json: bool) -> Exit:
@@ -34,14 +40,16 @@ def command(storage: Path, to: Path | None, form: str | None, of_trials: bool, f
 
     \b
       csv     points (trial, step, metrics, seconds), or one line a trial with --trials
+      parquet the same, for pandas and its like
       jsonl   the log itself: every event as a line of JSON
       trace   a folder in the learning-curve format that replays and benchmarks read
+      optuna  an Optuna storage, for optuna-dashboard: SQLite, or a journal where --to ends in .journal or .log
     """
     from foresail.api.recorded import load_events
 
     form = form or _form_of(to)
-    if to is None and form == "trace":
-        raise CallerError("a trace is a folder", do="say where: --to digits-trace")
+    if to is None and form not in ("csv", "jsonl"):
+        raise CallerError(f"{form} does not go to stdout", do="say where: --to PATH")
     if to is not None and to.exists() and not force:
         raise CallerError(f"{to} is there already", do="choose another name, or --force")
     events = load_events(storage)
@@ -49,6 +57,8 @@ def command(storage: Path, to: Path | None, form: str | None, of_trials: bool, f
         from foresail.stores.export import write_trace
 
         write_trace(events, to)
+    elif form == "optuna" and to is not None:
+        _write_optuna(events, to)
     elif to is None:
         _write(events, form, of_trials, sys.stdout)
         return Exit.DONE
@@ -65,7 +75,11 @@ def _form_of(to: Path | None) -> str:
     if to is None:
         return "csv"
     if to.suffix not in _BY_ENDING:
-        raise CallerError(f"{to}: its ending does not tell the format", allowed="csv, jsonl, trace", do="give --format")
+        raise CallerError(
+            f"{to}: its ending does not tell the format",
+            allowed="csv, jsonl, trace, parquet, optuna",
+            do="give --format",
+        )
     return _BY_ENDING[to.suffix]
 
 
@@ -81,6 +95,20 @@ def _write(events: Sequence[Event], form: str, of_trials: bool, stream: TextIO) 
         stream.write(codec.encode(event).decode() + "\n")
 
 
+def _write_optuna(events: Sequence[Event], to: Path) -> None:
+    """Written elsewhere, then moved: a file of that name is whole."""
+    try:
+        from foresail.optuna.records import write_study
+    except ImportError:
+        raise MissingExtraError("Optuna", "optuna") from None
+    beside = to.with_name(f".{os.getpid()}-{to.name}")
+    try:
+        write_study(events, beside)
+        os.replace(beside, to)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def _write_file(events: Sequence[Event], form: str, of_trials: bool, to: Path) -> None:
     """Written elsewhere, then moved: a file of that name is whole."""
     if form == "jsonl":
@@ -88,7 +116,8 @@ def _write_file(events: Sequence[Event], form: str, of_trials: bool, to: Path) -
 
         write_jsonl(events, to)
         return
-    beside = to.with_name(to.name + ".part")
-    with beside.open("w", encoding="utf-8", newline="") as stream:
-        _write(events, form, of_trials, stream)
-    os.replace(beside, to)
+    from foresail.api.frames import write_table
+    from foresail.api.spreadsheet import point_rows, trial_rows
+    from foresail.core.view import fold
+
+    write_table(trial_rows(fold(events)) if of_trials else point_rows(events), to, parquet=form == "parquet")

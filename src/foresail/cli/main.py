@@ -19,6 +19,7 @@ from foresail.errors import CallerError, ForesailError, HostError, nearest
 
 COMMANDS: dict[str, str] = {
     "demo": "Tune a real network on real digits, here, in minutes.",
+    "init": "Write a study file for a script, from its options.",
     "run": "Start the study of a file, or continue it.",
     "resume": "Continue a study after Ctrl-C, a crash or a reboot.",
     "status": "Where a study stands: its goal, its best, its trials.",
@@ -26,10 +27,12 @@ COMMANDS: dict[str, str] = {
     "best": "The best trial: step, value, configuration, checkpoint.",
     "explain": "The story of a trial: every decision with its numbers.",
     "export": "A study as CSV, as JSON lines, or as a trace.",
-    "report": "A finished study as one page to hand on.",
+    "report": "A study as one page to attach to a paper or a pull request.",
+    "track": "Tell TensorBoard, MLflow, Weights & Biases or a table of it.",
     "replay": "Decide a recorded study again, with this or another policy.",
     "profile": "Measure how fast a training runs, and on what.",
     "plan": "Which resources a training should get.",
+    "slurm": "A script for sbatch that runs a study.",
     "serve": "Look at a study in the browser.",
     "doctor": "Whether this machine and a storage are in order.",
 }

@@ -14,19 +14,23 @@ from foresail.cli.storage import storage_argument
 
 @click.command("resume")
 @storage_argument
+@click.option("--on", default="", help="ray, ray://HOST:PORT or ray:HOST:PORT: on the machines of a Ray cluster.")
+@click.option("--track", multiple=True, metavar="KIND[:PLACE]", help="Tell tensorboard, mlflow, wandb, csv or parquet.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @json_option
-def command(storage: Path, quiet: bool, as_json: bool) -> Exit:
+def command(storage: Path, on: str, track: tuple[str, ...], quiet: bool, as_json: bool) -> Exit:
     """Continue the study in STORAGE, whatever stopped it: Ctrl-C, kill -9, a reboot.
 
     What is finished is not done again; a trial goes on from its last checkpoint. A study that has ended is told again
     and not continued.
     """
     from foresail.api.drive import drive
+    from foresail.api.tracking import tracked
 
-    return carry_out(
-        lambda shown: drive(storage, watch=shown, trouble=shown.trouble),
-        storage=storage,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    with tracked(storage, track):
+        return carry_out(
+            lambda shown: drive(storage, watch=shown, trouble=shown.trouble, on=on),
+            storage=storage,
+            quiet=quiet,
+            as_json=as_json,
+        )

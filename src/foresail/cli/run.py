@@ -26,9 +26,11 @@ _GOAL = ("target", "within", "trials")
 @click.option("--target", type=float, help="Value to reach, in place of goal.target.")
 @click.option("--within", help="Deadline such as '20 min', in place of goal.within.")
 @click.option("--trials", type=int, help="Budget in trials, in place of goal.trials.")
+@click.option("--on", default="", help="ray, ray://HOST:PORT or ray:HOST:PORT: on the machines of a Ray cluster.")
+@click.option("--track", multiple=True, metavar="KIND[:PLACE]", help="Tell tensorboard, mlflow, wandb, csv or parquet.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @json_option
-def command(file: Path, quiet: bool, as_json: bool, **given: Any) -> Exit:
+def command(file: Path, on: str, track: tuple[str, ...], quiet: bool, as_json: bool, **given: Any) -> Exit:
     """Start the study of FILE, or continue it if its storage holds it already.
 
     \b
@@ -46,15 +48,17 @@ def command(file: Path, quiet: bool, as_json: bool, **given: Any) -> Exit:
     """
     from foresail.api.drive import drive
     from foresail.api.study_file import load_study
+    from foresail.api.tracking import tracked
 
     over = {name: value for name, value in given.items() if value is not None}
     goal = {name: over.pop(name) for name in _GOAL if name in over}
     study = load_study(file, study=over, goal=goal)
     if not study.spec.goal.is_bounded:
         say("note:    the goal has a target and no budget: the study runs until the target is reached or Ctrl-C")
-    return carry_out(
-        lambda shown: drive(study.storage, spec=study.spec, watch=shown, trouble=shown.trouble),
-        storage=study.storage,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    with tracked(study.storage, [*study.track, *track]):
+        return carry_out(
+            lambda shown: drive(study.storage, spec=study.spec, watch=shown, trouble=shown.trouble, on=on),
+            storage=study.storage,
+            quiet=quiet,
+            as_json=as_json,
+        )

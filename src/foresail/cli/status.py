@@ -21,7 +21,8 @@ def command(storage: Path, everything: bool, as_json: bool) -> Exit:
     from foresail.api.recorded import driver_of, load_paced
     from foresail.api.status import status
 
-    (result, pace), driver = load_paced(storage), driver_of(storage)
+    driver = driver_of(storage)  # asked before the look: who has left by then, has recorded the end
+    result, pace = load_paced(storage)
     if as_json:
         emit_json({**result_data(result), "speed": pace, "driver": driver})
     else:

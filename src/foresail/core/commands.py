@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from foresail.core.layout import Layout
 from foresail.core.words import AttemptId, Config, TrialId
 
 
@@ -11,7 +12,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     """Start a fresh process for this attempt on these cores. Answers: AttemptStarted, or AttemptEnded.
 
     `checkpoint`: path relative to the study's folder, empty to start from nothing. `seed`: of the trial, the same
-    in each of its attempts. `best`: the trial's best value so far of the goal's metric.
+    in each of its attempts. `best`: the trial's best value so far of the goal's metric. `layout`: its ranks.
     """
 
     attempt: AttemptId
@@ -24,6 +25,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     checkpoint: str = ""
     seed: int = 0
     best: float | None = None
+    layout: Layout = Layout()
 
 
 class Yield(Struct, frozen=True):

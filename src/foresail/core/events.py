@@ -10,6 +10,8 @@ it does not depend on the machine's clock.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
 from foresail.core.plan import Verdict
@@ -35,6 +37,12 @@ class DriverStarted(Happened, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     host: str = ""
     wall_time: str = ""
+
+
+class MachinesChanged(Happened, frozen=True, kw_only=True):
+    """A machine came or went. `machines`: the cores that may be granted, by machine; ids are never used again."""
+
+    machines: tuple[tuple[int, ...], ...]
 
 
 class DriverStopped(Happened, frozen=True, kw_only=True):
@@ -70,6 +78,13 @@ class PointReported(Happened, frozen=True, kw_only=True):
     step: int
     metrics: dict[str, float]
     seconds: float = 0.0
+
+
+class Noted(Happened, frozen=True, kw_only=True):
+    """What the training code wants remembered of its trial, as plain data. No decision rests on it."""
+
+    attempt: AttemptId
+    notes: dict[str, Any]
 
 
 class CheckpointSaved(Happened, frozen=True, kw_only=True):
@@ -138,6 +153,13 @@ class AttemptEnding(Happened, frozen=True, kw_only=True):
     attempt: AttemptId
 
 
+class AttemptSilent(Happened, frozen=True, kw_only=True):
+    """The attempt has said nothing for `silent_s`, as long as the study allows: it has failed and is ended."""
+
+    attempt: AttemptId
+    silent_s: float
+
+
 class TrialEnded(Happened, frozen=True, kw_only=True):
     """`status`: completed, ended, diverged or failed."""
 
@@ -162,17 +184,27 @@ class StudyEnded(Happened, frozen=True, kw_only=True):
 Fact = (
     StudyCreated
     | DriverStarted
+    | MachinesChanged
     | DriverStopped
     | Ticked
     | StopRequested
     | AttemptStarted
     | HorizonDeclared
     | PointReported
+    | Noted
     | CheckpointSaved
     | CheckpointDeleted
     | AttemptEnded
 )
 Decision = (
-    TrialProposed | SearchExhausted | Planned | AttemptGranted | AttemptEnding | TrialEnded | StudyEnding | StudyEnded
+    TrialProposed
+    | SearchExhausted
+    | Planned
+    | AttemptGranted
+    | AttemptEnding
+    | AttemptSilent
+    | TrialEnded
+    | StudyEnding
+    | StudyEnded
 )
 Event = Fact | Decision

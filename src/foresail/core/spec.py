@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from foresail.core.goal import Goal
+from foresail.core.layout import Layout, Parallel
 
 SCHEMA = 1
 """Number of the form in which studies are stored. A reader exists for every number that was released."""
@@ -26,10 +27,19 @@ class Entry(Struct, frozen=True):
 
 
 class Resources(Struct, frozen=True):
-    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: as many as fit."""
+    """`workers`: trials at a time; `cores_per_trial`: cores of each, threads follow. `None`: as many as fit.
+
+    `parallel`: what a trial does with its cores where it runs as several ranks; unset, it is one process, and the
+    record is that of studies from before there were ranks.
+    """
 
     workers: int | None = None
     cores_per_trial: int = 1
+    parallel: Parallel | UnsetType = UNSET
+
+    def layout(self, cores: int) -> Layout:
+        """The ranks of an attempt with so many cores."""
+        return Layout() if isinstance(self.parallel, UnsetType) else self.parallel.layout(cores)
 
 
 class Choice(Struct, frozen=True):
@@ -40,13 +50,17 @@ class Choice(Struct, frozen=True):
 
 
 class StudySpec(Struct, frozen=True):
-    """The study as recorded by its first event."""
+    """The study as recorded by its first event.
+
+    `silence_s`: an attempt that says nothing for so long has failed; not set: it may be silent for ever. Fields that
+    came later are left out where they are not set, so that the logs of before are written as they were.
+    """
 
     name: str
     space: dict[str, Any]
     goal: Goal
     seed: int = 0
-    policy: Choice = Choice("pop")
+    policy: Choice = Choice("hybrid")
     search: Choice = Choice("random")
     resources: Resources = Resources()
     entry: Entry = Entry()
@@ -55,4 +69,9 @@ class StudySpec(Struct, frozen=True):
     grace_s: float = 30.0
     keep_bytes: int = 10_000_000_000
     repeats: bool = False
+    silence_s: float | UnsetType = UNSET
     schema: int = SCHEMA
+
+    @property
+    def silence_limit_s(self) -> float | None:
+        return None if self.silence_s is UNSET else self.silence_s

@@ -35,7 +35,8 @@ class Checkpoint:
 class Attempt:
     """A live attempt: granted and not yet ended.
 
-    `step`: of its latest report; `previous`: of the one before; `known`: highest step that its trial had reported when
+    `step`: of its latest report; `previous`: of the one before; `heard_s`: when it last said anything; `silent`: it is
+    asked to leave because it says nothing; `known`: highest step that its trial had reported when
     it was granted, so that steps above are new; `driver`: number of the driver that started it.
     """
 
@@ -45,12 +46,14 @@ class Attempt:
         "driver",
         "ending",
         "granted_s",
+        "heard_s",
         "id",
         "known",
         "number",
         "previous",
         "resume_step",
         "saved_step",
+        "silent",
         "started_s",
         "step",
         "trial",
@@ -59,12 +62,12 @@ class Attempt:
     def __init__(self, event: ev.AttemptGranted, *, known: int, driver: int) -> None:
         self.id, self.trial, self.number = event.attempt, event.trial, event.number
         self.cores = event.cores
-        self.granted_s = event.at_s
+        self.granted_s = self.heard_s = event.at_s
         self.started_s: float | None = None
         self.step = self.previous = self.resume_step = event.resume_step
         self.saved_step = -1
         self.known, self.driver = known, driver
-        self.ending = False
+        self.ending = self.silent = False
         self.checkpoint_s = 0.0
 
 
@@ -164,6 +167,7 @@ class View:
         self.events = 0
         self.drivers = 0
         self.cores: tuple[int, ...] = ()
+        self.machines: tuple[tuple[int, ...], ...] = ()  # the same, by machine
         self.free_cores: list[int] = []
         self.trials: list[Trial] = []
         self.attempts: dict[AttemptId, Attempt] = {}
@@ -208,7 +212,8 @@ class View:
     def slots(self) -> int:
         """Trials that may run at a time."""
         resources = self.spec.resources
-        fit = len(self.cores) // max(1, resources.cores_per_trial)
+        each = max(1, resources.cores_per_trial)
+        fit = sum(len(machine) // each for machine in self.machines)
         return fit if resources.workers is None else min(fit, resources.workers)
 
     @property
@@ -229,7 +234,7 @@ class View:
             case ev.PointReported(attempt=attempt, step=step):
                 live = self.attempts.get(attempt)
                 return live is None or step <= live.step
-            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt):
+            case ev.AttemptStarted(attempt=attempt) | ev.HorizonDeclared(attempt=attempt) | ev.Noted(attempt=attempt):
                 return attempt not in self.attempts
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
                 live = self.attempts.get(attempt)
@@ -277,7 +282,7 @@ def _study_created(view: View, event: ev.StudyCreated) -> None:
 
 
 def _driver_started(view: View, event: ev.DriverStarted) -> None:
-    view.cores = event.cores
+    view.cores, view.machines = event.cores, (event.cores,)
     view.drivers += 1
     held = {core for attempt in view.attempts.values() for core in attempt.cores}
     view.free_cores = [core for core in event.cores if core not in held]
@@ -286,12 +291,20 @@ def _driver_started(view: View, event: ev.DriverStarted) -> None:
         view.ending = view.ended = None
 
 
+def _machines_changed(view: View, event: ev.MachinesChanged) -> None:
+    view.machines = event.machines
+    view.cores = tuple(core for machine in event.machines for core in machine)
+    held = {core for attempt in view.attempts.values() for core in attempt.cores}
+    view.free_cores = [core for core in view.cores if core not in held]
+
+
 def _stop_requested(view: View, event: ev.StopRequested) -> None:
     view.stop_requested = True
 
 
 def _attempt_started(view: View, event: ev.AttemptStarted) -> None:
-    view.attempts[event.attempt].started_s = event.at_s
+    attempt = view.attempts[event.attempt]
+    attempt.started_s = attempt.heard_s = event.at_s
 
 
 def _horizon_declared(view: View, event: ev.HorizonDeclared) -> None:
@@ -302,6 +315,7 @@ def _point_reported(view: View, event: ev.PointReported) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
     attempt.previous, attempt.step = attempt.step, event.step
+    attempt.heard_s = event.at_s
     if event.step > trial.reached:
         trial.reached = event.step
         trial.seconds += event.seconds
@@ -373,6 +387,7 @@ def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
     attempt.saved_step = event.step
+    attempt.heard_s = event.at_s
     view.checkpoints[event.path] = checkpoint
     view.checkpoint_bytes += event.bytes
     trial.saved = (*trial.saved, checkpoint)
@@ -393,7 +408,10 @@ def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
     view.device_s += held_s
     trial.attempt = None
     view.free_cores = sorted([*view.free_cores, *(c for c in attempt.cores if c in view.cores)])
-    if event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST):
+    if attempt.silent and event.outcome is not Outcome.COMPLETED:
+        trial.failures += 1
+        trial.detail = f"it said nothing for {view.spec.silence_limit_s:.6g} s"
+    elif event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST):
         trial.failures += event.outcome is not Outcome.LOST
         trial.detail = event.detail
         if event.outcome is Outcome.FAILED and not trial.values:
@@ -447,6 +465,10 @@ def _attempt_ending(view: View, event: ev.AttemptEnding) -> None:
     view.attempts[event.attempt].ending = True
 
 
+def _attempt_silent(view: View, event: ev.AttemptSilent) -> None:
+    view.attempts[event.attempt].silent = True
+
+
 def _trial_ended(view: View, event: ev.TrialEnded) -> None:
     trial = view.trials[event.trial]
     if trial.ended is not None:
@@ -479,6 +501,7 @@ def _study_ended(view: View, event: ev.StudyEnded) -> None:
 _HANDLERS: dict[type, Callable[[View, Any], None]] = {
     ev.StudyCreated: _study_created,
     ev.DriverStarted: _driver_started,
+    ev.MachinesChanged: _machines_changed,
     ev.StopRequested: _stop_requested,
     ev.AttemptStarted: _attempt_started,
     ev.HorizonDeclared: _horizon_declared,
@@ -491,6 +514,7 @@ _HANDLERS: dict[type, Callable[[View, Any], None]] = {
     ev.Planned: _planned,
     ev.AttemptGranted: _attempt_granted,
     ev.AttemptEnding: _attempt_ending,
+    ev.AttemptSilent: _attempt_silent,
     ev.TrialEnded: _trial_ended,
     ev.StudyEnding: _study_ending,
     ev.StudyEnded: _study_ended,

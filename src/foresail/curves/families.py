@@ -20,8 +20,12 @@ Family = Callable[[Floats, float, int, Generator], Floats]
 
 
 def log_uniform(rng: Generator, low: float | Floats, high: float | Floats, rows: int) -> Floats:
-    """Shape (rows, 1): between `low` and `high`, uniform in the logarithm."""
+    """Shape (rows, 1): between `low` and `high`, uniform in the logarithm; half of the time the rows of a call lie
+    in one part of the range, as trials of one task are of a kind."""
     u = rng.random((rows, 1))
+    if rng.random() < 0.5:
+        u = rng.random() + (u - rng.random()) * rng.uniform(0.1, 0.8)
+        u = 1.0 - np.abs(1.0 - np.abs(u))  # folded back at both ends
     result: Floats = np.exp(np.log(low) + u * (np.log(high) - np.log(low)))
     return result
 
@@ -162,6 +166,16 @@ def _after(t: Floats, at: Floats | float, settle: Floats) -> Floats:
     return np.where(t >= at, 1.0 - np.exp(-since / settle), 0.0)
 
 
+def rewarded(t: Floats, end: float, rows: int, rng: Generator) -> Floats:
+    """As of an agent: nothing, then a steep climb towards a ceiling that many of them reach, and lapses on the way."""
+    wait = end * rng.uniform(0.0, 1.0, (rows, 1)) ** 2
+    kind = rng.integers(0, 3, (rows, 1)).astype(float)
+    climb = rise(t - wait, log_uniform(rng, 0.03 * end, 1.5 * end, rows), log_uniform(rng, 1.0, 5.0, rows), kind)
+    at, settle = end * rng.uniform(0.1, 1.0, (rows, 1)), log_uniform(rng, 0.5, max(0.15 * end, 1.0), rows)
+    lapse = rng.uniform(0.1, 1.0, (rows, 1)) * (rng.random((rows, 1)) < 0.3)
+    return climb * (1.0 - lapse * _after(t, at, settle) * np.exp(-np.maximum(t - at, 0.0) / (6.0 * settle)))
+
+
 # Shares of the draws. The order is part of the seed.
 FAMILIES: tuple[tuple[Family, float], ...] = (
     (plain, 0.17),
@@ -178,4 +192,5 @@ FAMILIES: tuple[tuple[Family, float], ...] = (
     (two_phase, 0.05),
     (collapsing, 0.05),
     (wandering, 0.03),
+    (rewarded, 0.04),
 )

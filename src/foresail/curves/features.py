@@ -1,6 +1,8 @@
-"""What the posterior sees of a trial: its curve so far in 70 numbers that do not depend on the step unit.
+"""What the posterior sees of a trial: its curve so far in numbers that do not depend on the step unit.
 
-Letters: C trials, T observed points (padded), F features, P positions.
+Differences are told twice: as they are, and in units of how much the curve has been moving lately, so that a
+plateau that stands within a thousandth is seen as sharply as a steep start. Letters: C trials, T observed points
+(padded), F features, P positions.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ Floats = NDArray[Any]
 POSITIONS = 14
 NO_LEVEL_SD = 9.0  # standard deviation that stands for "no pseudo-observation"
 EMPTY_LEVEL = 0.4  # where forecasts of trials without points are centred, in internal units
+LEAST_UNIT = 1e-4  # no curve is taken to move less than this
+YOUTH = 0.2  # how far a curve of one point may go; falls with the square of their number
+FARTHEST_FEATURE = 6.0
+_PLACES = np.arange(POSITIONS) / (POSITIONS - 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,55 +63,80 @@ def no_context(trials: int, peers: float = 1.0) -> Context:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a curve alone says: features (C, F'), and the level (C,) that forecasts are relative to."""
+    """What a curve alone says: features (C, F'), the level (C,) that forecasts are relative to, and the unit (C,)
+    in which they are."""
 
     columns: Floats
     level: Floats
+    unit: Floats
 
 
-def features(prefixes: Prefixes, context: Context) -> tuple[Floats, Floats]:
-    """Features (C, F), not yet standardised, and the level (C,) that forecasts are relative to."""
-    return told(summary(prefixes), context)
-
-
-def told(alone: Summary, context: Context) -> tuple[Floats, Floats]:
-    """The features of curves, (C, F), with what the study says of them; and their level (C,)."""
+def told(alone: Summary, context: Context) -> Floats:
+    """The features of curves, (C, F), not yet standardised, with what the study says of them."""
     known = 1.0 / (1.0 + (context.level_sd / 0.25) ** 2)
-    weight = context.gain_weight
-    heard = (
-        (context.level - alone.level) * known, context.level * known, known,
-        np.log(np.minimum(context.level_sd, 1.0) + 0.01) / 2,
-        context.gain * weight, np.log(context.gain_sd + 0.01) * weight / 2, weight, np.log(context.peers) / 4,
-    )  # fmt: skip
-    columns = np.concatenate([alone.columns, np.stack(heard, axis=1)], axis=1, dtype=np.float32)
-    return np.clip(columns, -6.0, 6.0, out=columns), alone.level
+    weight, apart = context.gain_weight, context.level - alone.level
+    columns = np.empty((len(alone.level), alone.columns.shape[1] + 10), dtype=np.float32)
+    columns[:, :-10] = alone.columns
+    heard = columns[:, -10:]
+    heard[:, 0] = np.arcsinh(apart / alone.unit) * known
+    heard[:, 1] = apart * known
+    heard[:, 2] = known
+    heard[:, 3] = np.log(np.minimum(context.level_sd, 1.0) + 0.01) / 2
+    heard[:, 4] = np.arcsinh(context.gain / alone.unit) * weight
+    heard[:, 5] = context.gain * weight
+    heard[:, 6] = np.log(context.gain_sd + 1e-3) * weight / 2
+    heard[:, 7] = np.log((context.gain_sd + 1e-4) / alone.unit) * weight / 2
+    heard[:, 8] = weight
+    heard[:, 9] = np.log(context.peers) / 4
+    np.minimum(heard, FARTHEST_FEATURE, out=heard)
+    np.maximum(heard, -FARTHEST_FEATURE, out=heard)
+    return columns
 
 
 def summary(prefixes: Prefixes) -> Summary:
     """The features that a curve has by itself."""
     p = _pad(prefixes)
-    steps, values, count = p.steps_CT, p.values_CT, p.count_C
+    steps, values, count, end = p.steps_CT, p.values_CT, p.count_C, p.end_C
     rows = np.arange(len(count))
     empty = count == 0
     n = np.maximum(count, 1)
     last = np.where(empty, EMPTY_LEVEL, values[rows, n - 1])
     last_step = np.where(empty, 0.0, steps[rows, n - 1])
-    shape_CP = _along(steps, values, n)
-    shape_CP[empty] = EMPTY_LEVEL
+    apart_CP = _along(steps, values, n)[:, :-1] - last[:, None]
+    apart_CP[empty] = 0.0
     noise = _Noise.of(values, n)
-    best, best_step, low = _extremes(steps, values, n)
-    trend, tail = _trend(values, n)
-    remaining = np.maximum(p.end_C - last_step, 1.0)
-    quick = (shape_CP[:, -6:-1] - last[:, None]) / (noise.late[:, None] + 0.003) * 0.1
-    rest = (
-        last, best - last, tail - last, (last_step - best_step) / np.maximum(last_step, 1.0),
-        np.tanh(trend * remaining * 2), trend * n, np.log(noise.late + 3e-4) / 2 + 2,
-        np.log(noise.whole + 3e-4) / 2 + 2, noise.roughness, np.log(best - low + 1e-3) / 2 + 1,
-        np.minimum(n, 3) / 3.0, empty * 1.0, last_step / p.end_C, np.log(n) / 3,
-        np.log(np.clip(p.end_C, 4.0, 200.0)) / 4, np.log(remaining) / 3, np.log((last_step + 1) / p.end_C),
-    )  # fmt: skip
-    shape = (shape_CP, shape_CP[:, :-1] - last[:, None], quick, np.stack(rest, axis=1))
-    return Summary(np.concatenate(shape, axis=1, dtype=np.float32), last)
+    best, best_step, low = _extremes(steps, values, n, empty)
+    tail, moved = _trend(values, n)
+    tail = np.where(empty, EMPTY_LEVEL, tail)
+    unit = LEAST_UNIT + noise.late + np.abs(moved) + YOUTH / (count + 1.0) ** 2
+    remaining = np.maximum(end - last_step, 1.0)
+    going = moved / np.maximum((n + 3) // 4, 1) * remaining
+    columns = np.empty((len(count), 2 * POSITIONS + 18), dtype=np.float32)
+    columns[:, : POSITIONS - 1] = np.arcsinh(apart_CP / unit[:, None])
+    columns[:, POSITIONS - 1 : 2 * POSITIONS - 2] = apart_CP
+    rest = columns[:, 2 * POSITIONS - 2 :]
+    rest[:, 0], rest[:, 1] = last, best - last
+    rest[:, 2], rest[:, 3], rest[:, 4] = best - last, tail - last, going
+    rest[:, 2:5] /= unit[:, None]
+    np.arcsinh(rest[:, 2:5], out=rest[:, 2:5])
+    rest[:, 5] = (last_step - best_step) / np.maximum(last_step, 1.0)
+    rest[:, 6] = np.tanh(going * 2)
+    rest[:, 7], rest[:, 8], rest[:, 9], rest[:, 10] = noise.late + 1e-4, noise.whole + 1e-4, best - low + 1e-4, unit
+    np.log(rest[:, 7:11], out=rest[:, 7:11])
+    rest[:, 7:11] *= 0.5
+    rest[:, 7:11] += 2.0
+    rest[:, 11] = noise.roughness
+    rest[:, 12] = np.minimum(n, 3) / 3.0
+    rest[:, 13] = empty
+    rest[:, 14] = last_step / end
+    rest[:, 15], rest[:, 16] = n, np.minimum(np.maximum(end, 4.0), 200.0)
+    rest[:, 17], rest[:, 18] = remaining, (last_step + 1) / end
+    np.log(rest[:, 15:19], out=rest[:, 15:19])
+    rest[:, 15:19] /= 3.0
+    rest[:, 19] = np.log(1.0 - np.minimum(rest[:, 14], 0.999))
+    np.minimum(columns, FARTHEST_FEATURE, out=columns)
+    np.maximum(columns, -FARTHEST_FEATURE, out=columns)
+    return Summary(columns, last, unit)
 
 
 def _pad(p: Prefixes) -> Prefixes:
@@ -118,26 +149,39 @@ def _pad(p: Prefixes) -> Prefixes:
 def _along(steps: Floats, values: Floats, n: NDArray[np.int64]) -> Floats:
     """Values at log-spaced steps from the first to the last observed, (C, P)."""
     rows = np.arange(len(n))[:, None]
-    first, final = steps[:, :1], steps[rows, n[:, None] - 1]
-    first = np.maximum(first, 0.25)
-    wanted = first * (np.maximum(final, first) / first) ** (np.arange(POSITIONS) / (POSITIONS - 1.0))
+    first = np.maximum(steps[:, :1], 0.25)
+    wanted = first * (np.maximum(steps[rows, n[:, None] - 1], first) / first) ** _PLACES
+    reach = wanted * (1 + 1e-9)
     padded = np.where(np.arange(steps.shape[1]) < n[:, None], steps, np.inf)
-    index = np.empty(wanted.shape, dtype=np.int64)
-    for j in range(POSITIONS):
-        index[:, j] = (padded <= wanted[:, j : j + 1] * (1 + 1e-9)).sum(axis=1) - 1
-    index = np.clip(index, 0, n[:, None] - 1)
+    if len(n) <= _FEW:
+        index = (padded[:, None, :] <= reach[:, :, None]).sum(axis=2) - 1
+    else:  # without the large temporary
+        index = np.empty(wanted.shape, dtype=np.int64)
+        for j in range(POSITIONS):
+            index[:, j] = (padded <= reach[:, j : j + 1]).sum(axis=1) - 1
+    index = np.maximum(np.minimum(index, n[:, None] - 1), 0)
     after = np.minimum(index + 1, n[:, None] - 1)
-    left, right = steps[rows, index], steps[rows, after]
-    part = np.clip((wanted - left) / np.maximum(right - left, 1e-9), 0.0, 1.0)
-    result: Floats = values[rows, index] * (1 - part) + values[rows, after] * part
+    left = steps[rows, index]
+    part = (wanted - left) / np.maximum(steps[rows, after] - left, 1e-9)
+    part = np.minimum(np.maximum(part, 0.0), 1.0)
+    low = values[rows, index]
+    result: Floats = low + part * (values[rows, after] - low)
     return result
 
 
-def _extremes(steps: Floats, values: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    seen = np.arange(values.shape[1]) < n[:, None]
-    at = np.where(seen, values, -np.inf).argmax(axis=1)
-    rows = np.arange(len(n))
-    return values[rows, at], steps[rows, at], np.where(seen, values, np.inf).min(axis=1)
+_FEW = 64
+
+
+def _extremes(
+    steps: Floats, values: Floats, n: NDArray[np.int64], empty: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Best value, its step, and the lowest value, (C,) each."""
+    rows, ahead = np.arange(len(n)), np.arange(values.shape[1]) >= n[:, None]
+    at = np.where(ahead, -np.inf, values).argmax(axis=1)
+    best, best_step, low = values[rows, at], steps[rows, at], np.where(ahead, np.inf, values).min(axis=1)
+    best[empty] = low[empty] = EMPTY_LEVEL
+    best_step[empty] = 0.0
+    return best, best_step, low
 
 
 def _mean_between(total: Floats, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
@@ -154,12 +198,12 @@ def _running(values: Floats) -> Floats:
 
 
 def _trend(values: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Slope a point between the last two quarters, and the mean of the last."""
+    """Mean of the last quarter, and how much more that is than of the quarter before (0 below three points)."""
     total = _running(values)
     k = (n + 3) // 4
     tail = _mean_between(total, n - k, n)
     before = _mean_between(total, np.maximum(n - 2 * k, 0), np.maximum(n - k, 1))
-    return (tail - before) / k * (n >= 3), tail
+    return tail, (tail - before) * (n >= 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +219,12 @@ class _Noise:
         trials, width = values.shape
         if width < 3:
             return _Noise(np.full(trials, 0.02), np.full(trials, 0.02), np.zeros(trials))
-        first = np.abs(np.diff(values, axis=1))
-        second = np.abs(np.diff(values, n=2, axis=1))
+        first = values[:, 1:] - values[:, :-1]
+        second = np.abs(first[:, 1:] - first[:, :-1])
         last = np.maximum(n - 2, 0)
         enough = n >= 3
         total, half = _running(second), np.maximum(n // 2 - 1, 0)
         late = np.where(enough, _mean_between(total, half, np.maximum(last, half)) * 0.51, 0.02)
-        whole = np.where(enough, _mean_between(total, np.zeros_like(n), last) * 0.51, 0.02)
-        steps = _mean_between(_running(first), half, np.maximum(n - 1, half))
-        return _Noise(late, whole, np.where(enough, np.log((late + 1e-3) / (steps + 1e-3)), 0.0))
+        whole = np.where(enough, total[np.arange(trials), last] / np.maximum(last, 1) * 0.51, 0.02)
+        steps = _mean_between(_running(np.abs(first)), half, np.maximum(n - 1, half))
+        return _Noise(late, whole, np.where(enough, np.log((late + 1e-4) / (steps + 1e-4)), 0.0))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from foresail.curves.normal import ndtr
 from foresail.curves.passage import BLOCK, NODES, passed_by, stays_below
-from foresail.curves.tables import FARTHEST, LAST, MEAN_WEIGHTS, SCORES, quantile_at, scores_at
+from foresail.curves.tables import FARTHEST, GAPS, LAST, MEAN_WEIGHTS, SCORES, quantile_at, scores_at
 from foresail.errors import CallerError
 
 Floats = NDArray[Any]
@@ -29,7 +29,8 @@ Trials = NDArray[np.int64]
 _NORMAL = NormalDist()
 _NEGLIGIBLE = 1e-6
 _FEW = 32
-_MOST_GROUPS = 12  # of steps, where a whole horizon is reduced to one number for many values
+_RIVAL_VALUES = 18  # at which trials are compared: within 0.004 of what many give
+_MOST_GROUPS = 8  # of steps, where a whole horizon is reduced to one number for many values
 _RULE_X, _RULE_W = np.polynomial.legendre.leggauss(8)
 
 
@@ -103,10 +104,19 @@ class Forecast:
             (C,) for one step, (C, B) for several. Falls in the target's difficulty and grows with `by`.
         """
         passed = self._passed(target)
+        if by is None:
+            return passed[:, -1]
         before = self._reached(target) & (self.last_step < self.horizon[0])
         padded = np.concatenate([before[:, None].astype(passed.dtype), passed], axis=1)
-        place = np.searchsorted(self.horizon, self.horizon[-1:] if by is None else by, side="right")
-        return padded[:, place[0]] if by is None else padded[:, place]
+        return padded[:, np.searchsorted(self.horizon, by, side="right")]
+
+    def prob_reach_each(self, targets: ArrayLike) -> Floats:
+        """As `prob_reach` by the end of the horizon, of many targets (Y,) at once, (C, Y).
+
+        Long horizons are looked at in groups of steps, which moves a chance by less than 0.01."""
+        levels = np.tile(self._oriented(targets), (len(self.table), 1))
+        beyond = 1.0 - self._stays(levels, len(self.horizon))
+        return np.where(self.best_so_far[:, None] >= levels, 1.0, beyond)
 
     def expected_steps_to(self, target: float) -> Floats:
         """Expected number of steps from a trial's last point until `target` is reached, (C,).
@@ -149,7 +159,7 @@ class Forecast:
         rivals = 1.0 - self._stays(np.full((trials, 1), low), end)[:, 0] > _NEGLIGIBLE
         who = np.flatnonzero(rivals | (self.best_so_far >= low))
         top = max(low, float(self._top(end)[who].max(initial=low)))
-        values = low + (top - low) * np.linspace(0.0, 1.0, 26) ** 2
+        values = low + (top - low) * np.linspace(0.0, 1.0, _RIVAL_VALUES) ** 2
         values = np.insert(values, 0, low - 1e-5 * max(top - low, 1e-3))  # parts a tie with the best so far
         below = self._stays(np.tile(values, (len(who), 1)), end, who).astype(np.float64)
         edge = np.concatenate([np.zeros((len(who), 1)), below], axis=1)
@@ -171,7 +181,7 @@ class Forecast:
         fresh *= np.sqrt(1.0 - self.loading**2)
         fresh += common * self.loading
         k = np.clip(np.searchsorted(SCORES, fresh) - 1, 0, LAST - 1)
-        part = (fresh - SCORES[k]) / np.diff(SCORES)[k]
+        part = (fresh - SCORES[k]) / GAPS[k]
         at = np.arange(trials)[:, None], np.arange(steps)
         low = self.table[*at, k]
         return self._metric(low + part * (self.table[*at, k + 1] - low))
@@ -181,7 +191,7 @@ class Forecast:
 
     def _oriented(self, value: ArrayLike) -> Floats:
         oriented = (self.sign * np.asarray(value, dtype=np.float64) - self.origin) / self.unit
-        return np.clip(oriented, -1e37, 1e37)  # fits into the tables' float32
+        return np.minimum(np.maximum(oriented, -1e37), 1e37)  # fits into the tables' float32
 
     def _reached(self, target: float) -> NDArray[np.bool_]:
         # The observed best went through the same arithmetic, so that a target equal to it counts.
@@ -202,7 +212,8 @@ class Forecast:
         known = np.where(self.future, self._reached(target)[:, None], self.table[:, :, 0] >= level)
         passed[known] = 1.0
         np.maximum.accumulate(passed, axis=1, out=passed)
-        np.clip(passed, 0.0, 1.0, out=passed)
+        np.maximum(passed, 0.0, out=passed)
+        np.minimum(passed, 1.0, out=passed)
         self._latest.clear()  # one is enough: a question about a target is often followed by another
         self._latest[target] = passed
         return passed
@@ -232,9 +243,11 @@ class Forecast:
         return np.where(seen, 0.0, below)
 
     def _groups(self, end: int) -> tuple[Trials, Floats | None]:
-        """The last step of each group of steps up to `end`, (U,), and how many future steps it stands for,
-        (C, U)."""
-        if end <= _MOST_GROUPS + 4:
-            return np.arange(end), None
-        edges = np.linspace(0, end, _MOST_GROUPS + 1).round().astype(np.int64)
-        return edges[1:] - 1, np.add.reduceat(self.future[:, :end], edges[:-1], axis=1, dtype=np.float32)
+        """Steps that stand for groups of those up to `end`, (U,), and for how many future ones each, (C, U): the last
+        step for itself, as paths mostly rise, and others for those around them."""
+        start = int(self.future[:, :end].any(axis=0).argmax())  # before it nothing is ahead of any trial
+        if end - start <= _MOST_GROUPS + 4:
+            return np.arange(start, end), None
+        edges = np.linspace(start, end - 1, _MOST_GROUPS).round().astype(np.int64)
+        middles = np.append((edges[1:] + edges[:-1]) // 2, end - 1)
+        return middles, np.add.reduceat(self.future[:, :end], edges, axis=1, dtype=np.float32)

@@ -1,12 +1,14 @@
 """Observed points of many trials in padded arrays, growing in place.
 
-Rules: rows are sorted by step, hold finite values only, and are oriented (higher is better). A row longer
-than `LONGEST` is thinned: the older half loses every second point. The best, worst, first and latest value
-are kept apart and are never lost. Letters: C trials, T points.
+The arrays are views of larger ones, so that a new trial costs the same however many there are; steps take four bytes
+for as long as that loses nothing. Rules: rows are sorted by step, hold finite values only, and are oriented (higher is
+better). A row longer than `LONGEST` is thinned: the older half loses every second point. The best, worst, first and
+latest value are kept apart and are never lost. Letters: C trials, T points.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +21,7 @@ from foresail.errors import CallerError
 Floats = NDArray[Any]
 
 LONGEST = 256
+_FEW = 2  # trials that are quicker to take one by one
 LARGEST = 1e100  # in size: finite values are held within it, so that differences stay finite
 
 
@@ -27,13 +30,21 @@ class History:
 
     def __init__(self, sign: float, trials: int, width: int = 8) -> None:
         self.sign = sign
-        self.steps = np.zeros((trials, width))
-        self.values = np.zeros((trials, width))
-        self.count = np.zeros(trials, dtype=np.int64)
-        self.total = np.zeros(trials, dtype=np.int64)  # points before thinning
-        self.lost = np.zeros(trials, dtype=np.bool_)  # diverged for good, as far as is known
-        self.ends = Ends(*(np.full(trials, np.nan) for _ in range(4)))
-        self._gap = np.zeros(trials, dtype=np.int64)  # trailing values that were not numbers
+        self._steps: Floats = np.zeros((trials, width), dtype=np.float32)
+        self._values: Floats = np.zeros((trials, width))
+        self._numbers = np.zeros((3, trials), dtype=np.int64)
+        self._lost = np.zeros(trials, dtype=np.bool_)
+        self._ends = np.full((4, trials), np.nan)
+        self._show(trials)
+
+    def _show(self, trials: int) -> None:
+        """The public arrays: of so many trials."""
+        self.steps, self.values = self._steps[:trials], self._values[:trials]
+        self.count = self._numbers[0, :trials]
+        self.total = self._numbers[1, :trials]  # points before thinning
+        self._gap = self._numbers[2, :trials]  # trailing values that were not numbers
+        self.lost = self._lost[:trials]  # diverged for good, as far as is known
+        self.ends = Ends(*self._ends[:, :trials])
 
     def __len__(self) -> int:
         return len(self.count)
@@ -43,12 +54,13 @@ class History:
         """Step of the latest finite point, (C,); 0 where there is none."""
         if not len(self):
             return np.zeros(0)
-        return np.where(self.count > 0, self.steps[np.arange(len(self)), np.maximum(self.count - 1, 0)], 0.0)
+        at = np.maximum(self.count - 1, 0)
+        return np.where(self.count > 0, self.steps[np.arange(len(self)), at], 0.0).astype(np.float64)
 
     @property
     def first_step(self) -> Floats:
         """Step of the first finite point, (C,); 0 where there is none."""
-        return np.where(self.count > 0, self.steps[:, 0], 0.0)
+        return np.where(self.count > 0, self.steps[:, 0], 0.0).astype(np.float64)
 
     def extend(self, trial: int, steps: ArrayLike, values: ArrayLike) -> None:
         """Adds points to a trial, which may be one more than there are.
@@ -59,9 +71,11 @@ class History:
         new_steps, raw = _pair(trial, steps, values)
         new_values = _oriented(raw, self.sign)
         if trial == len(self):
-            self._grow(1)
+            self._grow()
         if not 0 <= trial < len(self):
             raise CallerError(f"trial {trial} of {len(self)}", allowed=f"0 to {len(self)} (a new one)")
+        if len(raw) == 1 and self._appended(trial, float(new_steps[0]), float(new_values[0])):
+            return
         self._note_losses(trial, new_values)
         keep = np.isfinite(new_values) & np.isfinite(new_steps)
         new_steps, new_values = new_steps[keep], new_values[keep]
@@ -73,6 +87,21 @@ class History:
             new_steps, new_values = self._merged(trial, new_steps, new_values)
             n = 0
         self._write(trial, n, new_steps, new_values)
+
+    def _appended(self, trial: int, step: float, value: float) -> bool:
+        """The usual case, quickly: one finite point after the others; False if it is another."""
+        n = self.count[trial]
+        if not (math.isfinite(step) and math.isfinite(value) and n < self.steps.shape[1]):
+            return False
+        if (n and step <= self.steps[trial, n - 1]) or (self._steps.dtype == np.float32 and np.float32(step) != step):
+            return False
+        self.steps[trial, n], self.values[trial, n] = step, value
+        self.count[trial] = n + 1
+        self.total[trial] += 1
+        self._gap[trial], self.lost[trial] = 0, False
+        first, _, high, low = self._ends[:, trial] if n else (value,) * 4
+        self._ends[:, trial] = first, value, max(high, value), min(low, value)
+        return True
 
     def _write(self, trial: int, n: int, steps: Floats, values: Floats) -> None:
         if n + len(steps) > LONGEST:
@@ -86,6 +115,7 @@ class History:
         m = n + len(steps)
         if m > self.steps.shape[1]:
             self._widen(m)
+        self._hold(steps)
         self.steps[trial, n:m], self.values[trial, n:m] = steps, values
         self.count[trial] = m
         ends = self.ends
@@ -110,18 +140,26 @@ class History:
         self._gap[trial] = trailing
         self.lost[trial] = trailing >= 2 or (trailing == 1 and np.isinf(values[-1]))
 
-    def _grow(self, trials: int) -> None:
-        self.steps = np.pad(self.steps, ((0, trials), (0, 0)))
-        self.values = np.pad(self.values, ((0, trials), (0, 0)))
-        self.count, self.total, self._gap = (np.pad(a, (0, trials)) for a in (self.count, self.total, self._gap))
-        self.lost = np.pad(self.lost, (0, trials))
-        e = self.ends
-        self.ends = Ends(*(np.pad(a, (0, trials), constant_values=np.nan) for a in (e.first, e.last, e.high, e.low)))
+    def _grow(self) -> None:
+        """One more trial."""
+        trials = len(self) + 1
+        if trials > len(self._lost):
+            more = 8 + trials // 8
+            self._steps, self._values = (np.pad(a, ((0, more), (0, 0))) for a in (self._steps, self._values))
+            self._numbers, self._lost = np.pad(self._numbers, ((0, 0), (0, more))), np.pad(self._lost, (0, more))
+            self._ends = np.pad(self._ends, ((0, 0), (0, more)), constant_values=np.nan)
+        self._show(trials)
 
     def _widen(self, width: int) -> None:
-        more = max(width, min(2 * self.steps.shape[1], LONGEST)) - self.steps.shape[1]
-        self.steps = np.pad(self.steps, ((0, 0), (0, more)))
-        self.values = np.pad(self.values, ((0, 0), (0, more)))
+        more = max(width, min(self.steps.shape[1] * 5 // 4, LONGEST)) - self.steps.shape[1]
+        self._steps, self._values = (np.pad(a, ((0, 0), (0, more))) for a in (self._steps, self._values))
+        self._show(len(self))
+
+    def _hold(self, steps: Floats) -> None:
+        """Room for the digits of these steps."""
+        if self._steps.dtype == np.float32 and (steps.astype(np.float32) != steps).any():
+            self._steps = self._steps.astype(np.float64)
+            self._show(len(self))
 
 
 def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike]) -> History:
@@ -135,7 +173,9 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
     pairs = [_pair(i, s, v) for i, (s, v) in enumerate(zip(steps, values, strict=True))]
     lengths = np.array([len(s) for s, _ in pairs], dtype=np.int64)
     history = History(sign, len(pairs), width=int(min(max(lengths.max(initial=1), 1), LONGEST)))
-    if not lengths.sum():
+    if len(pairs) <= _FEW or not lengths.any():
+        for trial, pair in enumerate(pairs):
+            history.extend(trial, *pair)
         return history
     flat_steps, flat_values = (np.concatenate(side) for side in zip(*pairs, strict=True))
     flat_values = _oriented(flat_values, sign)
@@ -155,6 +195,7 @@ def gather(sign: float, steps: Sequence[ArrayLike], values: Sequence[ArrayLike])
 def _fill(h: History, simple: NDArray[np.bool_], lengths: NDArray[np.int64], owner: NDArray[np.int64],
           steps: Floats, values: Floats) -> None:  # fmt: skip
     """Rows that need no care, all in one go."""
+    h._hold(steps)
     start = np.cumsum(lengths) - lengths
     column = np.arange(len(owner)) - start[owner]
     of_simple = simple[owner]
@@ -182,4 +223,6 @@ def _pair(trial: int, steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floa
 
 def _oriented(values: Floats, sign: float) -> Floats:
     """Higher is better, finite values held within `LARGEST`; what is not finite stays so."""
-    return np.where(np.isfinite(values), np.clip(values * sign, -LARGEST, LARGEST), values * sign)
+    oriented = values * sign
+    held = np.minimum(np.maximum(oriented, -LARGEST), LARGEST)
+    return np.where(np.isfinite(oriented), held, oriented)

@@ -9,7 +9,7 @@ Q normal scores, M trials asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +26,20 @@ from foresail.curves.tables import SCORES, read, scores_at
 Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
+_REPLAYED_NUMBERS = np.arange(len(REPLAYED))
+REACH = 2.5  # how far, in replayed fractions, the record of one speaks for others
+_NEAR = np.maximum(1.0 - np.abs(_REPLAYED_NUMBERS[:, None] - _REPLAYED_NUMBERS) / REACH, 0.0)
+_NEAR[0, 1:] = _NEAR[1:, 0] = 0.0  # before its start nothing is known of a curve: another kind of forecast
 SHRINKAGE = 15.0  # finished trials that the prior belief in the forecasts is worth
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread
+# How far to listen to neighbours and gains, to gains alone, and to nothing but the curve; the first without a record.
+MIXES = (
+    (0.5, 0.3, 0.2), (0.8, 0.2, 0.0), (0.4, 0.6, 0.0), (0.0, 1.0, 0.0),
+    (0.2, 0.3, 0.5), (0.0, 0.5, 0.5), (0.0, 0.0, 1.0),
+)  # fmt: skip
+TEMPER = 30.0  # one that would have scored worse by a thirtieth of the first's score counts e times less
 # Share of the law without the curve in the law of a young curve (a defensive mixture, Hesterberg 1995).
 DEFENSIVE = 0.2
 
@@ -45,83 +55,80 @@ class Record:
 
     def corrected(self, laws: Laws, fraction_M: Floats) -> Laws:
         """Laws moved and widened by what the record says at each trial's fraction of the schedule."""
-        at = np.interp(fraction_M, REPLAYED, np.arange(len(REPLAYED)))
-        low = np.minimum(at.astype(np.int64), len(REPLAYED) - 2)
-        part = at - low
-        shift = self.shift[low] + part[:, None] * (self.shift[low + 1] - self.shift[low])
-        spread = self.spread[low] + part[:, None] * (self.spread[low + 1] - self.spread[low])
-        upper = self.upper[low] + part * (self.upper[low + 1] - self.upper[low])
-        wanted = SCORES * np.where(SCORES > 0, upper[:, None], 1.0)
+        both = at_fraction(np.stack([self.shift, self.spread], axis=1), fraction_M)
+        shift, spread, upper = both[:, 0], both[:, 1], at_fraction(self.upper, fraction_M)
+        wanted = np.where(_SIDES > 0, upper[:, None], 1.0) * SCORES
         wanted = shift[:, :, None] + spread[:, :, None] * wanted[:, None, :]
         return Laws(read(laws.tables, wanted.astype(np.float32)), laws.loadings, laws.freshness)
 
 
 @dataclass(frozen=True, slots=True)
-class Replays:
-    """Forecasts of finished trials at the replayed fractions, and what came of them: lists over R; None where
-    fewer than three trials could be replayed. `tables` (D, J, Q) and `truth` (D, J) in internal units."""
+class Replay:
+    """Finished trials cut at the replayed fraction number `place`, and what they did then: `truth` (D, J), internal
+    units."""
 
-    tables: tuple[Floats | None, ...]
-    truth: tuple[Floats | None, ...]
+    place: int
+    rows: Rows
+    trials: Cut
+    truth: Floats
 
 
-def replay(
-    history: History,
-    finished: Rows,
-    scale: Scale,
-    end: float,
-    gap: float,
-    laws_of: Callable[[Cut, Rows], Laws],
-) -> Replays | None:
-    """Cuts the finished trials at the fractions and forecasts them; None with fewer than three of them."""
+def replays_of(history: History, finished: Rows, scale: Scale, end: float, gap: float) -> list[Replay]:
+    """Cuts the finished trials at the fractions; no replay where there are fewer than three of them."""
     if len(finished) < LEAST_REPLAYED:
-        return None
+        return []
     chosen = np.linspace(0, len(finished) - 1, min(len(finished), MOST_REPLAYED)).astype(np.int64)
     rows = finished[chosen]
-    tables: list[Floats | None] = []
-    truth: list[Floats | None] = []
-    for fraction in REPLAYED:
+    found = []
+    for place, fraction in enumerate(REPLAYED):
         count = prefix_counts(history, rows, fraction * end)
         usable = count < history.count[rows]
-        if usable.sum() < LEAST_REPLAYED:
-            tables.append(None)
-            truth.append(None)
-            continue
-        part = cut(history, rows[usable], count[usable], scale, end, gap)
-        tables.append(laws_of(part, rows[usable]).tables)
-        truth.append(_truth(history, rows[usable], part, scale).astype(np.float32))
-    return Replays(tuple(tables), tuple(truth))
+        if usable.sum() >= LEAST_REPLAYED:
+            part = cut(history, rows[usable], count[usable], scale, end, gap)
+            truth = _truth(history, rows[usable], part, scale).astype(np.float32)
+            found.append(Replay(place, rows[usable], part, truth))
+    return found
 
 
-def record_of(replays: Replays) -> Record:
-    """What the replays say about later forecasts."""
-    shift, spread = np.zeros((len(REPLAYED), KNOTS)), np.ones((len(REPLAYED), KNOTS))
-    upper = np.ones(len(REPLAYED))
-    for r, (tables, truth) in enumerate(zip(replays.tables, replays.truth, strict=True)):
-        if tables is None or truth is None:
-            continue
-        z = scores_at(tables, truth)
-        shift[r], spread[r] = _moments(np.clip(z, -3.0, 3.0))
-        upper[r] = _tail((z[:, -1] - shift[r, -1]) / spread[r, -1])
-    return Record(shift, spread, upper)
+def record_of(replays: Sequence[Replay], said: Sequence[Floats]) -> Record:
+    """What the replays say about later forecasts; `said` are their tables (D, J, Q). Each fraction also learns from
+    those near by."""
+    known = np.zeros(len(REPLAYED))
+    first, second = np.zeros((2, len(REPLAYED), KNOTS))
+    scores: list[Floats | None] = [None] * len(REPLAYED)
+    for replay, tables in zip(replays, said, strict=True):
+        z = np.clip(scores_at(tables, replay.truth), -3.0, 3.0)
+        r, scores[replay.place] = replay.place, z[:, -1]
+        known[r], first[r], second[r] = len(z), z.sum(axis=0), (z * z).sum(axis=0)
+    known, first, second = (_NEAR @ known)[:, None], _NEAR @ first, _NEAR @ second
+    shift = first / (known + SHRINKAGE)
+    square = second - 2.0 * shift * first + known * shift**2 + SHRINKAGE * (1.0 + shift**2)
+    spread = np.clip(np.sqrt(square / (known + SHRINKAGE)), 1.0 / WIDEST, WIDEST)
+    upper = [1.0 if z is None else _tail((z - shift[r, -1]) / spread[r, -1]) for r, z in enumerate(scores)]
+    return Record(shift, spread, np.array(upper))
 
 
-def best_share(listening: Replays | None, deaf: Replays | None, shares: Sequence[float]) -> float:
-    """The share of `deaf` forecasts that would have scored best on the finished trials, averaged over
-    fractions.
+def best_mixes(replays: Sequence[Replay], told: Sequence[tuple[Floats, ...]]) -> Floats:
+    """How far to listen at each fraction, (R, 3): the mean of `MIXES`, weighed by how each would have scored on the
+    finished trials there and near by (Vovk 1990). `told`: tables of the end (D, Q) of each replay by how much was
+    listened to."""
+    totals = np.zeros((len(REPLAYED), len(MIXES)))
+    for replay, (full, deaf, alone) in zip(replays, told, strict=True):
+        scores = [_table_crps(a * full + b * deaf + c * alone, replay.truth[:, -1]).mean() for a, b, c in MIXES]
+        totals[replay.place] = np.array(scores) / max(scores[0], 1e-9)
+    totals = _NEAR @ totals
+    weight = np.exp(-TEMPER * (totals - totals.min(axis=1, keepdims=True)))
+    result: Floats = weight / weight.sum(axis=1, keepdims=True) @ np.array(MIXES)
+    return result
 
-    The first of `shares` has the benefit of the doubt: others must beat it by 2 %.
-    """
-    if listening is None or deaf is None:
-        return shares[0]
-    totals = np.zeros(len(shares))
-    for heard, own, truth in zip(listening.tables, deaf.tables, listening.truth, strict=True):
-        if heard is None or own is None or truth is None:
-            continue
-        parts = [_table_crps(heard[:, -1] + s * (own[:, -1] - heard[:, -1]), truth[:, -1]).mean() for s in shares]
-        totals += np.array(parts) / max(parts[0], 1e-9)
-    best = int(np.argmin(totals))
-    return shares[best] if totals[best] < 0.98 * totals[0] else shares[0]
+
+def at_fraction(record: Floats, fraction_M: Floats) -> Floats:
+    """What is kept for each replayed fraction (R, ...) at others, (M, ...), straight between."""
+    at = np.interp(fraction_M, REPLAYED, _REPLAYED_NUMBERS)
+    low = np.minimum(at.astype(np.int64), len(REPLAYED) - 2)
+    part = (at - low).reshape((-1,) + (1,) * (record.ndim - 1))
+    result: Floats = record[low] + part * (record[low + 1] - record[low])
+    return result
 
 
 def _table_crps(table_DQ: Floats, truth_D: Floats) -> Floats:
@@ -158,14 +165,6 @@ def _truth(history: History, rows: Rows, part: Cut, scale: Scale) -> Floats:
     return truth
 
 
-def _moments(z_DJ: Floats) -> tuple[Floats, Floats]:
-    """Shrunk mean and spread at each knot."""
-    n = len(z_DJ)
-    shift = z_DJ.sum(axis=0) / (n + SHRINKAGE)
-    square = ((z_DJ - shift) ** 2).sum(axis=0) + SHRINKAGE * (1.0 + shift**2)
-    return shift, np.clip(np.sqrt(square / (n + SHRINKAGE)), 1.0 / WIDEST, WIDEST)
-
-
 def _tail(z_D: Floats) -> float:
     """Stretch of the upper side under which the share above 5 % is what was counted, with a Beta(1, 19)
     prior."""
@@ -173,6 +172,7 @@ def _tail(z_D: Floats) -> float:
     return float(np.clip(TAIL_SCORE / ndtri(1.0 - max(share, 0.05)), 1.0, WIDEST))
 
 
+_TAILS, _SIDES = ndtr(-np.abs(SCORES.astype(np.float64))), np.where(SCORES > 0, 1.0, -1.0)
 _SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, 60), 1.0 - np.geomspace(0.49, 1e-6, 60), [1.0]])
 _SHARE_SCORES = ndtri(np.clip(_SHARES, 1e-7, 1.0 - 1e-7))
 
@@ -188,11 +188,12 @@ def defended(
         path_MJ: how much of the way to the end each knot is, 0 to 1.
     """
     share = DEFENSIVE * np.maximum(1.0 - 2.0 * fraction_M, 0.0)
-    tail = ndtr(-np.abs(SCORES.astype(np.float64)))
-    ratio = tail[None, :] / np.maximum(share, 1e-9)[:, None]
-    score = np.where(SCORES > 0, 1.0, -1.0) * np.interp(1.0 - ratio, _SHARES, _SHARE_SCORES)
+    if not share.any():
+        return tables_MJQ
+    ratio = _TAILS / np.maximum(share, 1e-9)[:, None]
+    score = _SIDES * np.interp(1.0 - ratio, _SHARES, _SHARE_SCORES)
     end = level_M[:, None] + sd_M[:, None] * score
     bound = last_M[:, None, None] + path_MJ[:, :, None] * (end - last_M[:, None])[:, None, :]
-    raised = np.where(SCORES > 0, np.maximum(tables_MJQ, bound), np.minimum(tables_MJQ, bound))
+    raised = np.where(_SIDES > 0, np.maximum(tables_MJQ, bound), np.minimum(tables_MJQ, bound))
     useful = (ratio < 1.0)[:, None, :]
     return np.where(useful, raised, tables_MJQ).astype(np.float32)

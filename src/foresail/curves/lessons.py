@@ -16,8 +16,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from foresail.curves.features import NO_LEVEL_SD, Context, Prefixes, features
+from foresail.curves.features import NO_LEVEL_SD, Context, Prefixes, summary, told
 from foresail.curves.network import knot_lags
+from foresail.curves.peers import nearness, weighed
 from foresail.curves.prior import DIVERGED, sample_study
 from foresail.curves.scale import Ends, Scale, fit_scale
 
@@ -28,10 +29,12 @@ STUDIES, TRIALS, CUTS = 8, 64, 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One training batch: standardised later. `future_BJ` is relative to `level_B`."""
+    """One training batch: standardised later. `future_BJ` is relative to `level_B`; `unit_B` is what the trial's
+    forecast is measured in."""
 
     features_BF: Floats
     future_BJ: Floats
+    unit_B: Floats
     keep_B: NDArray[np.bool_]
     values_BT: Floats  # the whole curves, internal units
     count_B: NDArray[np.int64]
@@ -41,7 +44,7 @@ class Batch:
 def sample_batches(rng: Generator, longest: int = 120) -> Iterator[Batch]:
     """Without end: batches of trials of a few studies; each study is cut in `CUTS` different ways."""
     while True:
-        steps = int(np.exp(rng.uniform(np.log(6), np.log(longest))))
+        steps = int(np.exp(rng.uniform(np.log(4), np.log(longest))))
         raw = np.stack([sample_study(rng, TRIALS, steps) for _ in range(STUDIES)])
         for _ in range(CUTS):
             yield cut_batch(rng, raw)
@@ -62,11 +65,19 @@ def cut_batch(rng: Generator, raw: Floats) -> Batch:
     seen = np.where(np.arange(steps) < flat_count[:, None], flat_values, 0.0)
     grid = np.broadcast_to(np.arange(1.0, steps + 1), seen.shape)
     prefixes = Prefixes(grid, seen, flat_count, np.full(len(seen), float(steps)))
-    x, level = features(prefixes, context)
+    alone = summary(prefixes)
     lags = np.rint(knot_lags((steps - flat_count).astype(float))).astype(np.int64)
     at = np.minimum(flat_count[:, None] + lags, steps) - 1
-    future = np.take_along_axis(flat_values, at, axis=1) - level[:, None]
-    return Batch(x, future.astype(np.float32), ~finished.reshape(-1), flat_values, flat_count, level)
+    future = np.take_along_axis(flat_values, at, axis=1) - alone.level[:, None]
+    return Batch(
+        features_BF=told(alone, context),
+        future_BJ=future.astype(np.float32),
+        unit_B=alone.unit.astype(np.float32),
+        keep_B=~finished.reshape(-1),
+        values_BT=flat_values,
+        count_B=flat_count,
+        level_B=alone.level,
+    )
 
 
 def _cuts(rng: Generator, shape: tuple[int, ...], steps: int, finished: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -112,16 +123,10 @@ def _context(rng: Generator, inner: Floats, count: NDArray[np.int64], finished: 
 
 
 def peer_gains(inner: Floats, count: NDArray[np.int64], finished: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """Mean and sd of what finished peers gained from each trial's step to the end, and its weight."""
-    done = finished[:, :, None]
-    gains = np.where(done, inner[:, :, -1:] - inner, 0.0)
-    number = np.maximum(finished.sum(axis=1), 1)[:, None]
-    mean = gains.sum(axis=1) / number
-    square = np.where(done, (gains - mean[:, None, :]) ** 2, 0.0).sum(axis=1) / number
+    """Mean and sd of what finished peers gained from each trial's step to the end, and how far to trust it, (G, C)
+    each; peers count by how near they stood (`peers.nearness`)."""
     at = np.clip(count - 1, 0, inner.shape[2] - 1)
-    weight = finished.sum(axis=1, keepdims=True) / (finished.sum(axis=1, keepdims=True) + 3.0)
-    return (
-        np.take_along_axis(mean, at, 1),
-        np.sqrt(np.take_along_axis(square, at, 1)),
-        np.broadcast_to(weight, at.shape),
-    )
+    stood_GCD = np.take_along_axis(inner.transpose(0, 2, 1), at[:, :, None], axis=1)  # of each peer at the trial's step
+    own = np.where(count > 0, np.take_along_axis(inner, at[:, :, None], axis=2)[:, :, 0], np.nan)
+    weight = nearness(stood_GCD - own[:, :, None]) * finished[:, None, :]
+    return weighed(inner[:, None, :, -1] - stood_GCD, weight)

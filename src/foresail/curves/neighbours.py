@@ -128,19 +128,35 @@ def _negative_log_posterior(
     p = np.clip(p, prior_mean - 8 * prior_sd, prior_mean + 8 * prior_sd)
     precision = np.exp(-2 * p[:knobs])
     variance, nugget = np.exp(2 * p[knobs]), np.exp(2 * p[knobs + 1])
-    smooth = variance * np.exp(-0.5 * (square @ precision))
-    covariance = smooth + np.diag(v + nugget + 1e-8)
-    half_log_determinant = np.log(np.diag(np.linalg.cholesky(covariance))).sum()
-    inverse = np.linalg.inv(covariance)
+    smooth = square @ (-0.5 * precision)
+    np.exp(smooth, out=smooth)
+    smooth *= variance
+    covariance = smooth.copy()
+    covariance.flat[:: len(m) + 1] += v + nugget + 1e-8
+    half_log_determinant, inverse = _inverted(covariance)
     residual = m - p[knobs + 2]
     pull = inverse @ residual
     away = (p - prior_mean) / prior_sd
     value = 0.5 * (residual @ pull + away @ away) + half_log_determinant
-    slope = 0.5 * (inverse - np.outer(pull, pull))
-    weighted = slope * smooth
+    slope = 0.5 * (inverse - pull[:, None] * pull)
+    smooth *= slope
     gradient = np.empty_like(p)
-    gradient[:knobs] = np.einsum("ij,ijk->k", weighted, square) * precision
-    gradient[knobs] = 2.0 * weighted.sum()
-    gradient[knobs + 1] = 2.0 * nugget * np.trace(slope)
+    gradient[:knobs] = (smooth.reshape(-1) @ square.reshape(len(m) ** 2, knobs)) * precision
+    gradient[knobs] = 2.0 * smooth.sum()
+    gradient[knobs + 1] = 2.0 * nugget * slope.trace()
     gradient[knobs + 2] = -pull.sum()
     return float(value), gradient + away / prior_sd
+
+
+def _inverted(covariance: Floats) -> tuple[float, Floats]:
+    """Half the logarithm of its determinant, and its inverse; `covariance` is overwritten."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)
+    half_log_determinant = float(np.log(factor.diagonal()).sum())
+    inverse, failed_too = dpotri(factor, lower=1, overwrite_c=1)
+    if failed or failed_too:
+        raise np.linalg.LinAlgError(f"a covariance of {len(covariance)} trials is not positive definite")
+    inverse = inverse + inverse.T  # the upper half was zero
+    inverse.flat[:: len(inverse) + 1] *= 0.5
+    return half_log_determinant, inverse

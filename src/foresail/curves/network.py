@@ -20,28 +20,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.curves.tables import SCORES
+from foresail.curves.tables import GAPS, SCORES
 
 Floats = NDArray[Any]
 
 KNOTS = 6
 LAG_POWER = 1.7
-CENTRE_UNIT, STEP_UNIT, LEAST_STEP = 0.3, 0.5, 5e-5  # internal units of the raw outputs
+# Raw outputs are in the trial's own unit: the hyperbolic sine of one is the centre, the exponential of the others
+# the width of a step between scores. Both are held so that no output can overflow.
+FARTHEST_CENTRE, THINNEST, WIDEST = 8.0, -5.0, 8.0
 LARGEST_LOADING = 0.97
 MIDDLE = len(SCORES) // 2
 OUTPUTS = KNOTS * (len(SCORES) + 1) + 1
 
 
+_KNOT_SHARES = (np.arange(KNOTS) / (KNOTS - 1.0)) ** LAG_POWER
+
+
 def knot_lags(remaining: Floats) -> Floats:
     """Steps ahead of the last point at which the tables stand, (C, J), from 1 to `remaining` (C,)."""
-    share = (np.arange(KNOTS) / (KNOTS - 1.0)) ** LAG_POWER
-    return 1.0 + np.maximum(remaining - 1.0, 0.0)[:, None] * share
+    return 1.0 + np.maximum(remaining - 1.0, 0.0)[:, None] * _KNOT_SHARES
 
 
 def knot_position(lag: Floats, remaining: Floats) -> Floats:
     """Where a step that is `lag` ahead lies among the knots, from 0 to J - 1."""
     share = (lag - 1.0) / np.maximum(remaining - 1.0, 1e-6)
-    return (KNOTS - 1.0) * np.clip(share, 0.0, 1.0) ** (1.0 / LAG_POWER)
+    return (KNOTS - 1.0) * np.minimum(np.maximum(share, 0.0), 1.0) ** (1.0 / LAG_POWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,34 +68,42 @@ class Network:
     spread: Floats
 
     def outputs(self, features_CF: Floats) -> Floats:
-        hidden = (features_CF - self.mean) / self.spread
+        hidden = features_CF - self.mean
+        hidden /= self.spread
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = hidden @ weight
             hidden += bias
-            hidden /= 1.0 + np.exp(-np.maximum(hidden, -60.0))
-        return hidden @ self.weights[-1] + self.biases[-1]
+            gate = np.maximum(hidden, -60.0)
+            np.negative(gate, out=gate)
+            np.exp(gate, out=gate)
+            gate += 1.0
+            hidden /= gate
+        hidden = hidden @ self.weights[-1]
+        hidden += self.biases[-1]
+        return hidden
 
-    def laws(self, features_CF: Floats, level_C: Floats) -> Laws:
+    def laws(self, features_CF: Floats, level_C: Floats, unit_C: Floats) -> Laws:
+        """Futures from features; tables are `level` plus so many `unit` (C,)."""
         outputs = self.outputs(features_CF)
         raw = outputs[:, :-1].reshape(len(features_CF), KNOTS, len(SCORES) + 1)
-        steps = (LEAST_STEP + STEP_UNIT * _softplus(raw[:, :, 2:] - 3.0)) * np.diff(SCORES)
+        unit = unit_C.astype(np.float32)[:, None]
+        steps = np.maximum(raw[:, :, 2:], THINNEST)
+        np.minimum(steps, WIDEST, out=steps)
+        np.exp(steps, out=steps)
+        steps *= GAPS
+        steps *= unit[:, :, None]
+        centre = np.minimum(np.maximum(raw[:, :, 1], -FARTHEST_CENTRE), FARTHEST_CENTRE)
+        centre = level_C.astype(np.float32)[:, None] + unit * np.sinh(centre)
         tables = np.empty((*raw.shape[:2], len(SCORES)), dtype=np.float32)
-        centre = CENTRE_UNIT * raw[:, :, 1] + level_C[:, None]
-        tables[:, :, MIDDLE] = centre
-        np.cumsum(steps[:, :, MIDDLE:], axis=2, out=tables[:, :, MIDDLE + 1 :])
-        np.cumsum(-steps[:, :, MIDDLE - 1 :: -1], axis=2, out=tables[:, :, MIDDLE - 1 :: -1])
-        tables[:, :, :MIDDLE] += centre[:, :, None]
-        tables[:, :, MIDDLE + 1 :] += centre[:, :, None]
+        np.cumsum(steps, axis=2, out=tables[:, :, 1:])
+        tables[:, :, 0] = 0.0
+        tables += (centre - tables[:, :, MIDDLE])[:, :, None]
         return Laws(tables, LARGEST_LOADING * _sigmoid(raw[:, :, 0]), _sigmoid(outputs[:, -1]))
 
 
 def _sigmoid(x: Floats) -> Floats:
-    result: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30.0, 30.0)))
+    result: Floats = 1.0 / (1.0 + np.exp(np.minimum(np.maximum(-x, -30.0), 30.0)))
     return result
-
-
-def _softplus(x: Floats) -> Floats:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 @cache

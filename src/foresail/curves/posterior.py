@@ -1,4 +1,4 @@
-"""From observed points to tables: runs the network on trials as they are, or as they were at an earlier step.
+"""From observed points to tables: trials as they are, or as they were at an earlier step.
 
 Letters: C trials of the study, M trials asked for, T points, J knots, H horizon, Q normal scores.
 """
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.curves.features import EMPTY_LEVEL, Context, Prefixes, Summary, summary, told
+from foresail.curves.features import EMPTY_LEVEL, Prefixes, Summary, summary
 from foresail.curves.history import History
-from foresail.curves.network import KNOTS, Laws, Network, knot_position
+from foresail.curves.network import KNOTS, Laws, knot_position
 from foresail.curves.scale import Scale
 
 Floats = NDArray[Any]
@@ -49,50 +49,56 @@ def cut(history: History, rows: Rows, count: Rows, scale: Scale, end: float, gap
         end: the last step of the schedule.
         gap: distance between reports, for trials with fewer than two points.
     """
-    width = int(max(count.max(initial=0), 1))
-    steps = history.steps[rows, :width]
-    seen = np.arange(width) < count[:, None]
-    values = np.where(seen, scale.inside(history.values[rows, :width]), 0.0)
-    at = np.arange(len(rows))
+    width = max(int(count.max(initial=0)), 1)
+    steps = history.steps[rows, :width].astype(np.float64)
+    values = scale.inside(history.values[rows, :width])
+    if len(rows) > 1:
+        values[np.arange(width) >= count[:, None]] = 0.0
+    started, at, latest = count > 0, np.arange(len(rows)), np.maximum(count - 1, 0)
     first = steps[:, 0]
-    last, spacing = pace(history, rows, count, gap)
-    shift = (count > 0) & (first < 0.5 * spacing)  # schedules that report before the first step
-    unit_steps = steps / spacing[:, None] + shift[:, None]
-    unit_end = np.maximum(end / spacing + shift, 1.0)
+    last = np.where(started, steps[at, latest], 0.0)
+    spacing = _spacing(history, rows, count, first, last, gap)
+    shift = started & (first < 0.5 * spacing)  # schedules that report before the first step
     return Cut(
-        prefixes=Prefixes(unit_steps, values, count, unit_end),
+        prefixes=Prefixes(
+            steps / spacing[:, None] + shift[:, None], values, count, np.maximum(end / spacing + shift, 1.0)
+        ),
         spacing=spacing,
         last_step=last,
-        last_value=np.where(count > 0, values[at, np.maximum(count - 1, 0)], EMPTY_LEVEL),
+        last_value=np.where(started, values[at, latest], EMPTY_LEVEL),
         remaining=np.maximum((end - last) / spacing, 1.0),
-        fraction=np.clip(last / end, 0.0, 1.0),
+        fraction=np.minimum(np.maximum(last / end, 0.0), 1.0),
     )
 
 
 def pace(history: History, rows: Rows, count: Rows, gap: float) -> tuple[Floats, Floats]:
     """The last step of the first `count` points of trials, and the mean distance between their reports."""
-    last = np.where(count > 0, history.steps[rows, np.maximum(count - 1, 0)], 0.0)
+    last = np.where(count > 0, history.steps[rows, np.maximum(count - 1, 0)], 0.0).astype(np.float64)
+    return last, _spacing(history, rows, count, history.steps[rows, 0], last, gap)
+
+
+def _spacing(history: History, rows: Rows, count: Rows, first: Floats, last: Floats, gap: float) -> Floats:
     thinned = history.count[rows] / np.maximum(history.total[rows], 1)
-    return last, np.where(count > 1, (last - history.steps[rows, 0]) / np.maximum(count - 1, 1) * thinned, gap)
-
-
-def laws(network: Network, trials: Cut, context: Context) -> Laws:
-    """Futures (M, ...) at the knots of each trial, internal units."""
-    return network.laws(*told(trials.summary, context))
+    return np.where(count > 1, (last - first) / np.maximum(count - 1, 1) * thinned, gap)
 
 
 def spread_over(horizon_H: Floats, trials: Cut, at_knots: Laws) -> tuple[Floats, Floats, Floats]:
     """Tables (M, H, Q), loadings and freshness (M, H) at the steps of the horizon, straight between the
     knots."""
-    lag = (horizon_H[None, :] - trials.last_step[:, None]) / trials.spacing[:, None]
+    lag = (horizon_H - trials.last_step[:, None]) / trials.spacing[:, None]
     position = knot_position(lag, trials.remaining[:, None]).astype(np.float32)
-    hat_MJH = position[:, None, :] - np.arange(KNOTS, dtype=np.float32)[:, None]
+    hat_MJH = position[:, None, :] - _KNOT_NUMBERS
     np.abs(hat_MJH, out=hat_MJH)
     np.subtract(1.0, hat_MJH, out=hat_MJH)
     np.maximum(hat_MJH, 0.0, out=hat_MJH)
     table_MQH = at_knots.tables.transpose(0, 2, 1) @ hat_MJH
     loading = (at_knots.loadings[:, None, :] @ hat_MJH)[:, 0]
-    apart = np.diff(horizon_H, prepend=2 * horizon_H[0] - horizon_H[min(1, len(horizon_H) - 1)])
+    apart = np.empty(len(horizon_H))
+    apart[1:] = horizon_H[1:] - horizon_H[:-1]
+    apart[0] = apart[1] if len(apart) > 1 else horizon_H[0]
     kept = np.log1p(-np.minimum(WHITENESS * at_knots.freshness, 0.9999))[:, None]
-    fresh = -np.expm1(kept * np.maximum(apart[None, :] / trials.spacing[:, None], 1e-3))
-    return table_MQH.transpose(0, 2, 1), loading, np.clip(fresh, 1e-4, 1.0)
+    fresh = -np.expm1(kept * np.maximum(apart / trials.spacing[:, None], 1e-3))
+    return table_MQH.transpose(0, 2, 1), loading, np.minimum(np.maximum(fresh, 1e-4), 1.0)
+
+
+_KNOT_NUMBERS = np.arange(KNOTS, dtype=np.float32)[:, None]

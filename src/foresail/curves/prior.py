@@ -14,16 +14,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from foresail.curves.families import FAMILIES, log_uniform
+from foresail.curves.families import FAMILIES, log_uniform, rewarded
 
 Floats = NDArray[Any]
 
+REWARDS = 0.06  # share of the studies that are of agents
 DIVERGED = -4.0  # raw level of a trial that has blown up; the scale puts it on the floor
 
 
 def sample_study(rng: Generator, trials: int, steps: int) -> Floats:
     """Raw curves of one study, (C, T), higher is better; about 0 at the start and 1 for a good trial."""
     t = np.arange(1.0, steps + 1.0)
+    if rng.random() < REWARDS:
+        return _accidents(rng, _rewards(rng, t, trials), t)
     shapes = _shapes(rng, t, trials)
     start, height = _levels(rng, trials)
     curves = start + (height - start) * shapes
@@ -40,6 +43,19 @@ def _shapes(rng: Generator, t: Floats, trials: int) -> Floats:
     rows = [family(t, float(t[-1]), int(n), rng) for (family, _), n in zip(FAMILIES, counts, strict=True) if n]
     shapes = np.concatenate(rows)[rng.permutation(trials)]
     result: Floats = shapes / np.maximum(np.abs(shapes).max(axis=1, keepdims=True), 1.0)
+    return result
+
+
+def _rewards(rng: Generator, t: Floats, trials: int) -> Floats:
+    """Scores of agents: a ceiling at 1 that part of them would pass if they could, and noise that is largest half-way
+    up, where a lucky episode counts."""
+    height = np.maximum(rng.uniform(0.4, 1.6) + rng.uniform(0.1, 0.6) * rng.normal(size=(trials, 1)), 0.02)
+    curves = height * rewarded(t, float(t[-1]), trials, rng)
+    curves = curves + log_uniform(rng, 0.003, 0.05, 1) * rng.normal(size=(trials, 1))
+    half_way = 0.03 + np.sqrt(np.maximum(curves * (1.1 - curves), 0.0))
+    level = log_uniform(rng, 0.02, 0.35, 1) * np.exp(rng.normal(0.0, 0.4, (trials, 1)))
+    noise = rng.normal(size=curves.shape) + rng.uniform(0.0, 1.5) * _slow(rng, t, trials)
+    result: Floats = np.minimum(curves + level * half_way * noise, 1.0)
     return result
 
 
@@ -72,7 +88,7 @@ def _noise(rng: Generator, curves: Floats, t: Floats) -> Floats:
         white *= 0.2 + 1.5 * np.abs(curves) * rng.uniform(0.5, 4.0)
     if rng.random() < 0.15:
         white *= np.minimum(np.abs(rng.standard_t(3.0, size=(trials, steps))), 8.0) * 0.8
-    size = log_uniform(rng, 0.002, 0.06, 1) * np.exp(rng.normal(0.0, rng.uniform(0.2, 1.0), (trials, 1)))
+    size = log_uniform(rng, 0.0003, 0.06, 1) * np.exp(rng.normal(0.0, rng.uniform(0.2, 1.0), (trials, 1)))
     drift = _smooth(rng, t, trials) if rng.random() < 0.5 else _slow(rng, t, trials)
     result: Floats = white + size * drift * (rng.random((trials, 1)) < rng.uniform(0.3, 1.0))
     return result

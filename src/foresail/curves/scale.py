@@ -90,8 +90,11 @@ def fit_scale(ends: Ends) -> Scale:
     return Scale(best=np.where(np.isfinite(best), best, 0.0), width=np.where(usable, width, 1.0))
 
 
-def _ordered(values: Floats, share: float) -> Floats:
+def _ordered(values: Floats, share: float) -> Any:
     """The value at a share of the order along the last axis, NaNs left out; NaN where all are."""
+    if values.ndim == 1:
+        ordered = np.sort(values[np.isfinite(values)])
+        return ordered[round(share * (len(ordered) - 1))] if len(ordered) else np.float64(np.nan)
     if values.shape[-1] == 0:
         return np.full(values.shape[:-1], np.nan)
     known = np.isfinite(values).sum(axis=-1)

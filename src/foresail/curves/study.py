@@ -214,7 +214,7 @@ class StudyState:
         best = np.where(started, (high - origin) / unit, -np.inf)
         if not future.all():
             _write_past(history, rows, steps, future, table, origin, unit)
-        loading = np.where(future, loading, 0.0).astype(np.float32)
+            loading = np.where(future, loading, np.float32(0.0))
         return Forecast(
             steps,
             self._sign,
@@ -245,12 +245,16 @@ def _write_past(
         row, past = rows[i], ~future[i]
         n = history.count[row]
         known = np.interp(steps[past], history.steps[row, :n], history.values[row, :n])
-        table[i, past] = np.clip((known - origin) / unit, -1e37, 1e37)[:, None]
+        known -= origin
+        known /= unit
+        np.minimum(known, 1e37, out=known)
+        table[i, past] = np.maximum(known, -1e37, out=known)[:, None]
 
 
 def _horizon(horizon: ArrayLike) -> Floats:
     steps = np.asarray(horizon, dtype=np.float64).reshape(-1)
-    if not len(steps) or not np.isfinite(steps).all() or (np.diff(steps) <= 0).any() or steps[-1] <= 0:
+    rising = len(steps) > 0 and bool((steps[1:] > steps[:-1]).all())  # false with a nan in it
+    if not rising or not (np.isfinite(steps[0]) and 0 < steps[-1] < np.inf):
         raise CallerError(
             f"horizon {horizon!r}"[:200],
             allowed="at least one step, finite, strictly increasing, the last above zero",

@@ -5,6 +5,7 @@ A table's last axis has one value for each of `SCORES`, increasing. Letters: Q n
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,11 @@ MEAN_WEIGHTS = _mean_weights()  # a table times these is its mean: the exact int
 
 def segment(score: float) -> tuple[int, np.float32]:
     """The interval of `SCORES` that holds a score (the end ones go on for ever), and how far into it."""
-    k = int(np.clip(np.searchsorted(SCORES, score) - 1, 0, LAST - 1))
-    return k, np.float32((score - SCORES[k]) / (SCORES[k + 1] - SCORES[k]))
+    k = min(max(bisect_left(_SCORES, score) - 1, 0), LAST - 1)
+    return k, np.float32((score - _SCORES[k]) / (_SCORES[k + 1] - _SCORES[k]))
+
+
+_SCORES = SCORES.tolist()
 
 
 def quantile_at(table: Floats, score: float) -> Floats:
@@ -57,35 +61,40 @@ def scores_at(table: Floats, values: Floats | np.float32) -> Floats:
     """Normal scores at which tables (..., Q) hold `values`: the inverse of reading them."""
     shape = np.broadcast_shapes(table.shape[:-1], np.shape(values))
     if np.prod(shape) < _FEW:
-        k = (np.asarray(values)[..., None] >= table[..., 1:LAST]).sum(axis=-1, dtype=np.int8)
+        k = (np.asarray(values)[..., None] >= table[..., 1:LAST]).sum(axis=-1, dtype=np.intp)
     else:  # the tables of many steps lie score by score in memory
-        k = np.zeros(shape, dtype=np.int8)
+        few = np.zeros(shape, dtype=np.int8)
         for j in range(1, LAST):
-            k += values >= table[..., j]
-    low, high = pick(table, k, shape), pick(table, k + np.int8(1), shape)
+            few += values >= table[..., j]
+        k = few.astype(np.intp)
+    flat, place = _places(table, k)
+    low = flat.take(place)
+    place += 1
+    high = np.maximum(flat.take(place) - low, _LEAST)
     part = values - low
-    high -= low
-    np.maximum(high, _LEAST, out=high)
     with np.errstate(over="ignore"):
         part /= high
-    part *= _GAPS[k]
-    part += SCORES[k]
-    return np.clip(part, -FARTHEST, FARTHEST)
+    part *= GAPS.take(k)
+    part += SCORES.take(k)
+    held: Floats = np.maximum(np.minimum(part, FARTHEST), -FARTHEST)
+    return held
 
 
-_GAPS = np.diff(SCORES)
-
-
-def pick(table: Floats, k: Floats, shape: tuple[int, ...]) -> Floats:
-    """Entry `k` of each table, (...) of the given shape; a copy."""
-    wide = np.broadcast_to(table, (*shape, table.shape[-1]))
-    return np.take_along_axis(wide, k[..., None].astype(np.intp), axis=-1)[..., 0]
+GAPS = np.diff(SCORES)
 
 
 def read(table: Floats, scores: Floats) -> Floats:
     """Tables (..., Q) read at other normal scores (..., P) of their own, straight beyond the ends."""
-    k = np.clip(np.searchsorted(SCORES, scores) - 1, 0, LAST - 1)
-    part = (scores - SCORES[k]) / _GAPS[k]
-    low = np.take_along_axis(table, k, axis=-1)
-    result: Floats = low + part * (np.take_along_axis(table, k + 1, axis=-1) - low)
+    k = np.minimum(np.maximum(np.searchsorted(SCORES, scores) - 1, 0), LAST - 1)
+    flat, place = _places(table[..., None, :], k)
+    low = flat.take(place)
+    place += 1
+    result: Floats = low + (scores - SCORES.take(k)) / GAPS.take(k) * (flat.take(place) - low)
     return result
+
+
+def _places(table: Floats, k: Floats) -> tuple[Floats, Floats]:
+    """The tables as one line of numbers, and where entry `k` (broadcast) of each lies in it."""
+    lead = table.shape[:-1]
+    start = np.arange(0, table.size, table.shape[-1]).reshape(lead)
+    return np.ascontiguousarray(table).reshape(-1), start + k

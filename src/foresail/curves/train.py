@@ -25,13 +25,13 @@ from torch import Tensor, nn
 
 from foresail.curves.lessons import Batch, sample_batches
 from foresail.curves.network import (
-    CENTRE_UNIT,
+    FARTHEST_CENTRE,
     KNOTS,
     LARGEST_LOADING,
-    LEAST_STEP,
     MIDDLE,
     OUTPUTS,
-    STEP_UNIT,
+    THINNEST,
+    WIDEST,
     Network,
     knot_position,
 )
@@ -41,7 +41,9 @@ from foresail.curves.tables import SCORES, scores_at
 Floats = NDArray[Any]
 
 HIDDEN = 144
-RESOLUTION = 0.0008  # outcomes are known to this, so that flat curves do not earn an infinite density
+# Outcomes are known to this (internal units), so that flat curves do not earn an infinite density: to a part of the
+# trial's own unit, within limits.
+RESOLUTION_FRAC, FINEST, COARSEST = 0.05, 1e-4, 8e-4
 PEAK_RATE = 2e-3
 
 
@@ -65,10 +67,11 @@ class Learner(nn.Module):
         return hidden
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Centres (B, J), increments (B, J, Q - 1) and loadings (B, J)."""
+        """Centres (B, J), increments (B, J, Q - 1) in the trial's unit, and loadings (B, J)."""
         raw = self.layers[-1](self.hidden(x))[:, :-1].view(len(x), KNOTS, len(SCORES) + 1)
-        increments = (LEAST_STEP + STEP_UNIT * nn.functional.softplus(raw[:, :, 2:] - 3.0)) * self.gaps
-        return CENTRE_UNIT * raw[:, :, 1], increments, LARGEST_LOADING * torch.sigmoid(raw[:, :, 0])
+        increments = torch.exp(raw[:, :, 2:].clamp(THINNEST, WIDEST)) * self.gaps
+        centre = torch.sinh(raw[:, :, 1].clamp(-FARTHEST_CENTRE, FARTHEST_CENTRE))
+        return centre, increments, LARGEST_LOADING * torch.sigmoid(raw[:, :, 0])
 
     def scores(self, centre: Tensor, increments: Tensor, value: Tensor) -> Tensor:
         """Normal scores of `value` (B, J) under the tables; straight beyond the last scores."""
@@ -84,18 +87,25 @@ class Learner(nn.Module):
         return scores
 
 
-def loss_of(learner: Learner, x: Tensor, future: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean negative log score of the values at the knots, and of the copula that ties them."""
+def loss_of(learner: Learner, x: Tensor, future: Tensor, unit: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean negative log score of the values at the knots, in units of each trial, and of the copula that ties
+    them."""
     centre, increments, loading = learner(x)
-    low = learner.scores(centre, increments, future - RESOLUTION)
-    high = learner.scores(centre, increments, future + RESOLUTION)
-    marginal = -_log_interval(low, high) + math.log(2 * RESOLUTION)
+    known = resolution_of(unit)[:, None]
+    low = learner.scores(centre, increments, (future - known) / unit[:, None])
+    high = learner.scores(centre, increments, (future + known) / unit[:, None])
+    marginal = -_log_interval(low, high) + torch.log(2 * known)
     z = (0.5 * (low + high)).detach().clamp(-3.5, 3.5)
     own = 1.0 - loading**2
     shared = 1.0 + (loading**2 / own).sum(1)
     quad = (z**2 / own).sum(1) - ((loading * z / own).sum(1)) ** 2 / shared
     copula = 0.5 * (torch.log(own).sum(1) + torch.log(shared) + quad - (z**2).sum(1))
     return marginal.mean(1)[keep].mean(), copula[keep].mean()
+
+
+def resolution_of(unit: Tensor) -> Tensor:
+    """To what outcomes of trials with these units are known, (B,)."""
+    return (RESOLUTION_FRAC * unit).clamp(FINEST, COARSEST)
 
 
 def _log_interval(low: Tensor, high: Tensor) -> Tensor:
@@ -127,7 +137,7 @@ def _teach_laws(learner: Learner, batches: Iterator[Batch], steps: int) -> None:
     for step in range(steps):
         _set_rate(optimizer, PEAK_RATE * min(1.0, (step + 1) / 300), step / steps)
         batch = next(batches)
-        tensors = (torch.from_numpy(a) for a in (batch.features_BF, batch.future_BJ, batch.keep_B))
+        tensors = (torch.from_numpy(a) for a in (batch.features_BF, batch.future_BJ, batch.unit_B, batch.keep_B))
         marginal, copula = loss_of(learner, *tensors)
         optimizer.zero_grad()
         (marginal + 0.3 * copula).backward()
@@ -180,7 +190,7 @@ def _teach_freshness(learner: Learner, batches: Iterator[Batch], steps: int) -> 
 def _passages(learner: Learner, batch: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """One target a trial: below it given the factor (B, T, G), steps ahead (B, T, 1), and whether it was
     passed (B,)."""
-    laws = _network(learner).laws(batch.features_BF, batch.level_B)
+    laws = _network(learner).laws(batch.features_BF, batch.level_B, batch.unit_B)
     steps = batch.values_BT.shape[1]
     remaining = (steps - batch.count_B).astype(float)
     ahead = np.arange(steps) >= batch.count_B[:, None]
@@ -229,7 +239,7 @@ def _arrays(learner: Learner) -> dict[str, Floats]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=10000)
+    parser.add_argument("--steps", type=int, default=16000)
     parser.add_argument("--seed", type=int, default=20240)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.npz"))
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 """What a study says as a whole, fitted once and then used for any of its trials.
 
 Scale of the metric, neighbours in hyperparameter space, gains of finished trials. Letters: C trials of the
-study, M trials asked for, J knots, Q normal scores, R fractions of the schedule.
+study, M trials asked for, J knots, Q normal scores.
 """
 
 from __future__ import annotations
@@ -14,20 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.curves.earlier import UNLIKE_VARIANCE, Earlier
-from foresail.curves.features import NO_LEVEL_SD, Context, no_context
+from foresail.curves.features import Context, no_context, told
 from foresail.curves.history import History
-from foresail.curves.honesty import (
-    LEAST_REPLAYED,
-    Record,
-    Replays,
-    best_share,
-    defended,
-    record_of,
-    replay,
-)
+from foresail.curves.honesty import MIXES, Record, at_fraction, best_mixes, defended, record_of, replays_of
 from foresail.curves.neighbours import PRIOR_SD, USELESS, Neighbours, fit_neighbours
 from foresail.curves.network import Laws, Network, knot_lags
-from foresail.curves.posterior import Cut, Rows, cut, laws, pace
+from foresail.curves.peers import Gains, gains_of
+from foresail.curves.posterior import Cut, Rows, cut, pace
 from foresail.curves.scale import Scale, fit_scale
 from foresail.curves.tables import MEAN_WEIGHTS
 
@@ -36,27 +29,8 @@ Floats = NDArray[Any]
 PRIOR_MEAN = 0.4  # of final values, internal units
 FINISHED_VARIANCE = 1e-4
 SD_INFLATION, SD_FLOOR = np.sqrt(2.0), 0.05  # neighbours are not quite as sure as they think
-LOCAL_SHARES = (
-    0.2,
-    0.45,
-    0.7,
-    0.95,
-)  # of the forecast that does not listen to the neighbours; the first by default
 CEILING_POINTS, CEILING_TRIALS = 5, 3  # a ceiling: this many points at the very best, in as many trials
 MOST_ASKED = 512  # running trials whose own word on their end is heard
-MOST_CURVES = 200  # finished trials whose gains are averaged
-FRACTIONS = np.linspace(0.0, 1.0, 33)  # where the gains of finished trials are kept
-GAIN_TRUST = 3.0  # finished trials at which their gains are half trusted; as in training
-
-
-@dataclass(frozen=True, slots=True)
-class Gains:
-    """What finished trials gained from each fraction of the schedule to its end: mean and sd (R,), and
-    trust."""
-
-    mean: Floats
-    sd: Floats
-    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,51 +41,87 @@ class GlobalView:
     end: float
     gap: float
     peers: int
-    neighbours: Neighbours | None
-    gains: Gains | None
-    local_share: float = LOCAL_SHARES[0]
+    finished: Rows
+    neighbours: Neighbours | None = None
+    gains: Gains | None = None
+    mix: Floats | None = None  # for each replayed fraction, one of `MIXES`; the first of them before there is a record
     capped: bool = False  # the best value looks like a ceiling
     record: Record | None = None
     defend: bool = True
 
     def laws(self, network: Network, trials: Cut, rows: Rows, knobs_MK: Floats) -> Laws:
         """Futures of trials as cut, told what the study knows, corrected by its record."""
-        told = self._told(network, trials, rows, knobs_MK)
-        return told if self.record is None else self.record.corrected(told, trials.fraction)
+        advice = self._advice(rows, knobs_MK)
+        heard = self.mixed(self.told(network, trials, rows, advice), trials, advice)
+        return heard if self.record is None else self.record.corrected(heard, trials.fraction)
 
-    def _told(self, network: Network, trials: Cut, rows: Rows, knobs_MK: Floats) -> Laws:
-        level, sd = self._levels(rows, knobs_MK)
-        joint = laws(network, trials, self._context(trials, None))
-        if self.neighbours is not None:
-            heard = laws(network, trials, self._context(trials, (level, sd)))
-            share = np.where(trials.prefixes.count_C > 0, self.local_share, 0.0).astype(np.float32)
-            joint = replace(heard, tables=heard.tables + share[:, None, None] * (joint.tables - heard.tables))
-        if not self.defend:
-            return joint
-        lags = knot_lags(trials.remaining)
-        tables = defended(joint.tables, trials.last_value, level, sd, trials.fraction, lags / lags[:, -1:])
-        return replace(joint, tables=tables)
+    def told(self, network: Network, trials: Cut, rows: Rows, advice: tuple[Floats, Floats], every: bool = False
+             ) -> tuple[Laws, ...]:  # fmt: skip
+        """Futures by how much of the study is listened to: neighbours and gains, gains alone, nothing.
 
-    def _levels(self, rows: Rows, knobs_MK: Floats) -> tuple[Floats, Floats]:
+        Where two of these are the same, or one does not count and not `every` is asked for, the one before it stands
+        there again."""
+        deaf = self._context(trials, rows)
+        asked = [deaf if self.neighbours is None else replace(deaf, level=advice[0], level_sd=advice[1])]
+        at, counts = [0, 0, 0], MIXES[0] if self.mix is None else self.mix.max(axis=0)
+        if self.neighbours is not None and (every or counts[1] > 0):
+            asked.append(deaf)
+            at[1] = at[2] = len(asked) - 1
+        if self.gains is not None and (every or counts[2] > 0):
+            asked.append(no_context(len(rows), max(self.peers, 1)))
+            at[2] = len(asked) - 1
+        found = _each(network, trials, asked)
+        return tuple(found[i] for i in at)
+
+    def mixed(self, told: tuple[Laws, ...], trials: Cut, advice: tuple[Floats, Floats]) -> Laws:
+        """One law from those, and tails no thinner than a young curve deserves."""
+        full, deaf, alone = (laws.tables for laws in told)
+        shares = np.array([MIXES[0]]) if self.mix is None else at_fraction(self.mix, trials.fraction)
+        shares_M11 = (shares * (trials.prefixes.count_C > 0)[:, None]).astype(np.float32)[:, :, None, None]
+        tables = full
+        if deaf is not full:
+            tables = tables + shares_M11[:, 1] * (deaf - full)
+        if alone is not full:
+            tables = tables + shares_M11[:, 2] * (alone - full)
+        if self.defend:
+            lags = knot_lags(trials.remaining)
+            tables = defended(tables, trials.last_value, *advice, trials.fraction, lags / lags[:, -1:])
+        return replace(told[0], tables=tables)
+
+    def _advice(self, rows: Rows, knobs_MK: Floats) -> tuple[Floats, Floats]:
         """What the neighbours say of each final value: mean and sd, (M,) each."""
-        level, sd = np.full(len(rows), PRIOR_MEAN), np.full(len(rows), PRIOR_SD)
         if self.neighbours is None:
-            return level, sd
+            return np.full(len(rows), PRIOR_MEAN), np.full(len(rows), np.hypot(SD_INFLATION * PRIOR_SD, SD_FLOOR))
         known = rows < len(self.neighbours.level)
-        level[known], sd[known] = self.neighbours.level[rows[known]], self.neighbours.level_sd[rows[known]]
-        if not known.all():
+        if known.all():
+            level, sd = self.neighbours.level[rows], self.neighbours.level_sd[rows]
+        else:
+            level, sd = np.empty(len(rows)), np.empty(len(rows))
+            level[known], sd[known] = self.neighbours.level[rows[known]], self.neighbours.level_sd[rows[known]]
             level[~known], sd[~known] = self.neighbours.predict(knobs_MK[~known])
-        return level, np.sqrt((SD_INFLATION * sd) ** 2 + SD_FLOOR**2)
+        return level, np.hypot(SD_INFLATION * sd, SD_FLOOR)
 
-    def _context(self, trials: Cut, told: tuple[Floats, Floats] | None) -> Context:
-        m = len(trials.fraction)
-        empty = no_context(m, max(self.peers, 1))
-        level, sd = told if told is not None else (np.zeros(m), np.full(m, NO_LEVEL_SD))
+    def _context(self, trials: Cut, rows: Rows) -> Context:
+        """What finished trials tell of each; no word of the neighbours."""
+        nothing = no_context(len(rows), max(self.peers, 1))
         if self.gains is None:
-            return Context(level, sd, empty.gain, empty.gain_sd, empty.gain_weight, empty.peers)
-        gain = np.interp(trials.fraction, FRACTIONS, self.gains.mean)
-        gain_sd = np.interp(trials.fraction, FRACTIONS, self.gains.sd)
-        return Context(level, sd, gain, gain_sd, np.full(m, self.gains.weight), empty.peers)
+            return nothing
+        stands = np.where(trials.prefixes.count_C > 0, trials.last_value, np.nan)
+        mean, sd, trust = self.gains.of(trials.fraction, stands, rows)
+        return replace(nothing, gain=mean, gain_sd=sd, gain_weight=trust)
+
+
+def _each(network: Network, trials: Cut, contexts: list[Context]) -> list[Laws]:
+    """The futures under each context, in one pass of the network."""
+    alone, number = trials.summary, len(contexts)
+    columns = [told(alone, context) for context in contexts]
+    if number == 1:
+        return [network.laws(columns[0], alone.level, alone.unit)]
+    both = network.laws(
+        np.concatenate(columns), np.concatenate([alone.level] * number), np.concatenate([alone.unit] * number)
+    )
+    parts = [slice(i * len(alone.level), (i + 1) * len(alone.level)) for i in range(number)]
+    return [Laws(both.tables[part], both.loadings[part], both.freshness[part]) for part in parts]
 
 
 def fit_view(
@@ -128,26 +138,27 @@ def fit_view(
     """Fits the view to all that has been observed; `study` and `honesty` off leave the scale only."""
     peers = int((history.count > 0).sum())
     scale = fit_scale(history.ends) if peers or not earlier else earlier[-1].scale
-    view = GlobalView(scale, end, gap, peers, None, None, capped=_is_capped(history), defend=honesty)
     finished = finished_trials(history, end, gap)
+    view = GlobalView(scale, end, gap, peers, finished, capped=_is_capped(history), defend=honesty)
     if study:
-        view = replace(view, gains=_gains(history, finished[~history.lost[finished]], scale, end))
+        view = replace(view, gains=gains_of(history, finished[~history.lost[finished]], scale, end))
         if peers >= 2 or earlier:
             view = replace(view, neighbours=_neighbours(view, network, history, knobs_CK, finished, earlier))
-    if not honesty:
+    return _honest(view, network, history, knobs_CK) if honesty else view
+
+
+def _honest(view: GlobalView, network: Network, history: History, knobs_CK: Floats) -> GlobalView:
+    """How far to listen, and what to correct, settled by the study's own finished trials."""
+    parts = replays_of(history, view.finished, view.scale, view.end, view.gap)
+    if not parts:
         return view
-
-    def replayed(view: GlobalView) -> Replays | None:
-        def laws_of(part: Cut, rows: Rows) -> Laws:
-            return view.laws(network, part, rows, knobs_CK[rows])
-
-        return replay(history, finished, scale, end, gap, laws_of)
-
-    if view.neighbours is not None and len(finished) >= LEAST_REPLAYED:
-        listening, deaf = replayed(replace(view, local_share=0.0)), replayed(replace(view, local_share=1.0))
-        view = replace(view, local_share=best_share(listening, deaf, LOCAL_SHARES))
-    replays = replayed(view)
-    return view if replays is None else replace(view, record=record_of(replays))
+    advice = [view._advice(part.rows, knobs_CK[part.rows]) for part in parts]
+    told = [view.told(network, p.trials, p.rows, a, every=True) for p, a in zip(parts, advice, strict=True)]
+    if view.neighbours is not None or view.gains is not None:
+        ends = [tuple(laws.tables[:, -1] for laws in laws_of_part) for laws_of_part in told]
+        view = replace(view, mix=best_mixes(parts, ends))
+    said = [view.mixed(t, p.trials, a).tables for t, p, a in zip(told, parts, advice, strict=True)]
+    return replace(view, record=record_of(parts, said))
 
 
 def _is_capped(history: History) -> bool:
@@ -183,18 +194,6 @@ def _neighbours(
     return replace(fitted, level=fitted.level[own], level_sd=fitted.level_sd[own])
 
 
-def _gains(history: History, rows: Rows, scale: Scale, end: float) -> Gains | None:
-    if not len(rows):
-        return None
-    curves = np.empty((len(rows), len(FRACTIONS)))
-    for i, row in enumerate(rows[:MOST_CURVES]):
-        n = history.count[row]
-        curves[i] = np.interp(FRACTIONS * end, history.steps[row, :n], history.values[row, :n])
-    inner = scale.inside(curves[: min(len(rows), MOST_CURVES)])
-    gained = inner[:, -1:] - inner
-    return Gains(gained.mean(axis=0), gained.std(axis=0), len(rows) / (len(rows) + GAIN_TRUST))
-
-
 def _sites(view: GlobalView, network: Network, history: History, finished: Rows) -> tuple[Floats, Floats]:
     """Mean and variance of each trial's own word on its final value, (C,) each."""
     mean, variance = np.full(len(history), PRIOR_MEAN), np.full(len(history), 10.0 * USELESS)
@@ -204,16 +203,16 @@ def _sites(view: GlobalView, network: Network, history: History, finished: Rows)
         running = np.sort(running[ahead])
     if len(running):
         part = cut(history, running, history.count[running], view.scale, view.end, view.gap)
-        mean[running], variance[running] = _own_word(view, network, part)
+        mean[running], variance[running] = _own_word(view, network, part, running)
     ends = np.where(history.lost, np.nan, history.ends.last)[finished]
     mean[finished], variance[finished] = view.scale.inside(ends), FINISHED_VARIANCE
     return mean, variance
 
 
-def _own_word(view: GlobalView, network: Network, part: Cut) -> tuple[Floats, Floats]:
+def _own_word(view: GlobalView, network: Network, part: Cut, rows: Rows) -> tuple[Floats, Floats]:
     """Moments of the forecast of each final value, with the broad prior divided out; `USELESS` where
     little is left."""
-    end = laws(network, part, view._context(part, None)).tables[:, -1].astype(np.float64)
+    end = _each(network, part, [view._context(part, rows)])[0].tables[:, -1].astype(np.float64)
     m = end @ MEAN_WEIGHTS
     v = np.maximum((end**2) @ MEAN_WEIGHTS - m * m, 1e-6)
     precision = 1.0 / v - 1.0 / PRIOR_SD**2

@@ -17,7 +17,7 @@ from foresail.core.commands import Command, DeleteCheckpoint
 from foresail.core.plan import Plan
 from foresail.core.view import View, apply
 from foresail.core.words import Act, TrialId
-from foresail.engine.ends import after_attempt, diverged, due_end, next_deadline_s
+from foresail.engine.ends import after_attempt, diverged, due_end, next_deadline_s, silent
 from foresail.engine.reconcile import Move, ask_to_leave, reconcile, remind
 from foresail.engine.retention import over_budget, superseded
 from foresail.errors import InternalError
@@ -26,7 +26,7 @@ from foresail.search.proposals import Proposals
 
 MAX_ROUNDS = 8
 """A plan that asks for new configurations is made again when they are there; more rounds than this are a bug."""
-_ALWAYS = (ev.Ticked, ev.AttemptEnded)
+_ALWAYS = (ev.Ticked, ev.AttemptEnded, ev.MachinesChanged)
 """Facts after which the engine decides without being asked by the policy."""
 
 
@@ -107,6 +107,8 @@ class Controller:
                 yield from diverged(self.view, fact)
             case ev.AttemptEnded():
                 yield from after_attempt(self.view, fact)
+            case ev.Ticked():
+                yield from silent(self.view)
         if self.view.ending is None:
             end = due_end(self.view)
             if end is not None:

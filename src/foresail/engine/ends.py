@@ -1,4 +1,4 @@
-"""How trials and studies end by themselves: divergence, completion, failure, targets, budgets, deadlines."""
+"""How trials and studies end by themselves: divergence, completion, failure, silence, targets, budgets, deadlines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from foresail.core import events as ev
+from foresail.core.commands import Kill
 from foresail.core.view import View
 from foresail.core.words import Outcome, Status, trial_of
 from foresail.engine.reconcile import Move, end_trial
@@ -40,12 +41,23 @@ def after_attempt(view: View, fact: ev.AttemptEnded) -> Iterator[Move]:
     elif fact.outcome is Outcome.COMPLETED:
         yield from end_trial(view, trial, Status.COMPLETED, "")
     elif trial.failures > view.spec.retries or (trial.failures and not trial.values):
-        yield from end_trial(view, trial, Status.FAILED, fact.detail)
+        yield from end_trial(view, trial, Status.FAILED, trial.detail)
     elif trial.fruitless >= FRUITLESS:
         detail = (
             f"{trial.fruitless} attempts in a row were over without a new step; the last: {fact.detail or fact.outcome}"
         )
         yield from end_trial(view, trial, Status.FAILED, detail)
+
+
+def silent(view: View) -> Iterator[Move]:
+    """Attempts that have said nothing for as long as the study allows are killed: that is a failure."""
+    limit_s = view.spec.silence_limit_s
+    if limit_s is None:
+        return
+    for attempt in tuple(view.attempts.values()):
+        if not attempt.ending and view.now_s >= attempt.heard_s + limit_s:
+            yield Move(ev.AttemptSilent(at_s=view.now_s, attempt=attempt.id, silent_s=view.now_s - attempt.heard_s))
+            yield Move(ev.AttemptEnding(at_s=view.now_s, attempt=attempt.id), Kill(attempt.id))
 
 
 def due_end(view: View) -> ev.StudyEnding | None:
@@ -84,4 +96,7 @@ def next_deadline_s(view: View) -> float | None:
     if view.ending is None and goal.device_s is not None and view.attempts:
         held = sum(len(attempt.cores) for attempt in view.attempts.values())
         moments.append(view.now_s + max(0.0, goal.device_s - view.device_s_used) / held)
+    if view.spec.silence_limit_s is not None:
+        heard = (attempt.heard_s for attempt in view.attempts.values() if not attempt.ending)
+        moments += [heard_s + view.spec.silence_limit_s for heard_s in heard]
     return min(moments, default=None)

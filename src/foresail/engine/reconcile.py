@@ -86,7 +86,8 @@ def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     trial = view.trials[verdict.trial]
     if trial.ended is not None or trial.attempt is not None:
         return
-    if len(view.free_cores) < verdict.cores or len(view.attempts) >= view.slots:
+    cores = _free_together(view, verdict.cores)
+    if not cores or len(view.attempts) >= view.slots:
         return  # who leaves has not left yet
     checkpoint = trial.checkpoint
     granted = ev.AttemptGranted(
@@ -94,11 +95,20 @@ def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
         attempt=attempt_id(trial.id, trial.attempts + 1),
         trial=trial.id,
         number=trial.attempts + 1,
-        cores=tuple(view.free_cores[: verdict.cores]),
+        cores=cores,
         resume_step=checkpoint.step if checkpoint else 0,
         checkpoint=checkpoint.path if checkpoint else "",
     )
     yield Move(granted, launch(view, trial, granted))
+
+
+def _free_together(view: View, count: int) -> tuple[int, ...]:
+    """So many free cores of one machine, the one that they leave least free; nothing where none has them."""
+    free = set(view.free_cores)
+    by_machine = ([core for core in machine if core in free] for machine in view.machines)
+    fits = [cores for cores in by_machine if len(cores) >= count]
+    tightest = min(fits, key=len, default=[])
+    return tuple(sorted(tightest)[:count])
 
 
 def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
@@ -114,4 +124,5 @@ def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
         checkpoint=granted.checkpoint,
         seed=view.spec.seed * 1_000_003 + trial.id,
         best=trial.best_value,
+        layout=view.spec.resources.layout(len(granted.cores)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
+import platform
 import re
 import signal
 import sys
@@ -15,6 +16,7 @@ from typing import Any, Final, NoReturn
 
 from foresail.core.words import Config, Outcome, Scalar
 from foresail.executors import cores, linux
+from foresail.executors.ending import COULD_NOT_BEGIN
 from foresail.worker.attempt import live
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
@@ -25,7 +27,13 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
 def become(
-    folder: AttemptFolder, grant: Grant, find: Callable[[], Training], *, bell: int | None, user_set: tuple[str, ...]
+    folder: AttemptFolder,
+    grant: Grant,
+    find: Callable[[], Training],
+    *,
+    bell: int | None,
+    user_set: tuple[str, ...],
+    rank: int = 0,
 ) -> NoReturn:
     """Turn this freshly forked process into the attempt.
 
@@ -35,35 +43,43 @@ def become(
         find: gives the training function; not used for a command.
         bell: the pipe that wakes the driver.
         user_set: thread variables that are the user's own.
+        rank: which of the attempt's processes it is.
     """
-    code = 1
+    code = COULD_NOT_BEGIN
     try:
-        _settle(folder, grant, user_set)
+        own = folder.of_rank(rank)
+        own.path.mkdir(exist_ok=True)
+        _redirect(own)
+        _hold_alive(own)
+        code = 1
+        _settle(folder, grant, user_set, rank)
         inherited = _children()
         if grant.entry.command:
             _execute(folder, grant)
-        farewell = live(grant, find, bell=bell)
+        farewell = live(grant, find, bell=bell if rank == 0 else None, rank=rank)
         code = 0 if farewell.outcome in (Outcome.COMPLETED, Outcome.YIELDED) else 1
         _leave(_children() - inherited)
     except BaseException:
-        code = 1
+        code = code or 1
         sys.excepthook(*sys.exc_info())
     finally:
         _flush()
         os._exit(code)
 
 
-def _settle(folder: AttemptFolder, grant: Grant, user_set: tuple[str, ...]) -> None:
-    _redirect(folder)
-    _hold_alive(folder)
+def _settle(folder: AttemptFolder, grant: Grant, user_set: tuple[str, ...], rank: int) -> None:
+    ranks = 1 if grant.entry.command else grant.layout.ranks
     os.environ.pop("FORESAIL_TEMPLATE", None)
     os.environ.update(environment(folder, grant))
-    threads = max(1, len(grant.cores))
+    if ranks > 1:
+        os.environ.update(_place(rank, ranks))
+    mine = cores.part(grant.cores, rank, ranks)
+    threads = max(1, len(mine))
     user_set = (*user_set, *cores.set_by_user(grant.entry.env))
-    cores.pin(grant.cores)
+    cores.pin(mine)
     cores.set_thread_variables(os.environ, threads, but=user_set)
     if grant.devices:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(grant.devices)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(cores.part(grant.devices, rank, ranks))
     if not grant.entry.command:
         cores.set_library_threads(threads, user_set=user_set)
     if grant.entry.cwd:
@@ -80,6 +96,13 @@ def environment(folder: AttemptFolder, grant: Grant) -> dict[str, str]:
         "FORESAIL_SEED": str(grant.seed),
         "FORESAIL_KEPT": str(StudyFolder(Path(grant.root)).kept(grant.trial)),
     }
+
+
+def _place(rank: int, ranks: int) -> dict[str, str]:
+    """What torch and its friends look for; ranks of one machine speak over its loopback device alone."""
+    loopback = "lo" if sys.platform == "linux" else "lo0"
+    place = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks}
+    return {**{name: str(value) for name, value in place.items()}, "GLOO_SOCKET_IFNAME": loopback}
 
 
 def _redirect(folder: AttemptFolder) -> None:
@@ -101,7 +124,7 @@ def _redirect(folder: AttemptFolder) -> None:
 def _hold_alive(folder: AttemptFolder) -> None:
     """Hold a lock as long as this process or a descendant that inherited it lives; the file tells the group."""
     lock = os.open(folder.alive, os.O_WRONLY | os.O_CREAT, 0o644)
-    os.write(lock, str(os.getpid()).encode())
+    os.write(lock, f"{os.getpgrp()} {platform.node()}".encode())
     os.set_inheritable(lock, True)
     fcntl.flock(lock, fcntl.LOCK_EX)
 
@@ -170,9 +193,9 @@ def _flush() -> None:
             pass  # closed, full or replaced by the training code: nothing more can be told there
 
 
-def start_afresh(parent: int) -> None:
-    """First things after the fork: own group, default signals, an end together with the parent."""
-    lead_group(0)
+def start_afresh(parent: int, group: int = 0) -> None:
+    """First things after the fork: own group or that of rank 0, default signals, an end together with the parent."""
+    join_group(0, group)
     linux.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -183,9 +206,9 @@ def start_afresh(parent: int) -> None:
     atexit._clear()
 
 
-def lead_group(pid: int) -> None:
-    """Make the process the leader of its own group. Parent and child both call it, so neither has to wait."""
+def join_group(pid: int, group: int = 0) -> None:
+    """Put the process in a group, 0: lead its own. Parent and child both call it, so neither has to wait."""
     try:
-        os.setpgid(pid, pid)
+        os.setpgid(pid, group)
     except (PermissionError, ProcessLookupError):
         pass  # it has gone on, as the leader of its group, or has ended

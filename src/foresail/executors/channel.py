@@ -43,15 +43,26 @@ class Started(_Message, frozen=True, kw_only=True):
     pid: int
 
 
+class Refused(_Message, frozen=True, kw_only=True):
+    """From the template: the host could not make a process for the attempt."""
+
+    attempt: AttemptId
+    why: str
+
+
 class Ended(_Message, frozen=True, kw_only=True):
-    """From the template: the attempt and every process of its group are gone. `code` below 0: minus the signal."""
+    """From the template: the attempt and every process of its group are gone. `code` below 0: minus the signal.
+
+    `rank`: whose end it was that ended the attempt.
+    """
 
     attempt: AttemptId
     code: int
+    rank: int = 0
 
 
 Order = Begin | Signal
-Answer = Ready | Started | Ended
+Answer = Ready | Started | Refused | Ended
 Message = Order | Answer
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

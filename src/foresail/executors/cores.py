@@ -11,7 +11,9 @@ import os
 import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
@@ -33,6 +35,18 @@ def set_thread_variables(environment: MutableMapping[str, str], threads: int, *,
             environment[name] = str(threads)
 
 
+def part(shared: Sequence[T], rank: int, ranks: int) -> tuple[T, ...]:
+    """What one of several ranks gets of cores or devices: its equal part; one of them where there are too few.
+
+    >>> part((4, 5, 6, 7), 1, 2), part((4, 5), 3, 4)
+    ((6, 7), (5,))
+    """
+    if ranks == 1 or not shared:
+        return tuple(shared)
+    size = len(shared) // ranks
+    return tuple(shared[rank * size : (rank + 1) * size]) if size else (shared[rank % len(shared)],)
+
+
 def pin(cores: Sequence[int]) -> None:
     """Keep the process on these cores, where the platform can. Cores that the machine lacks are left out."""
     if not cores or not hasattr(os, "sched_setaffinity"):
@@ -46,6 +60,10 @@ def set_library_threads(threads: int, *, user_set: Sequence[str]) -> None:
     """Tell libraries that were imported before the fork; they have read their variables already."""
     if "OMP_NUM_THREADS" not in user_set and (torch := sys.modules.get("torch")):
         torch.set_num_threads(threads)
+    if "OMP_NUM_THREADS" not in user_set:
+        for library in _mapped("libgomp", "libomp", "libiomp"):
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(library).omp_set_num_threads(threads)
     if "NUMEXPR_NUM_THREADS" not in user_set and (numexpr := sys.modules.get("numexpr")):
         numexpr.set_num_threads(threads)
     if "OPENBLAS_NUM_THREADS" not in user_set:
@@ -64,9 +82,15 @@ def _has_pthreads(library: str) -> bool:
 
 def _openblas_libraries() -> set[str]:
     """Files of the OpenBLAS copies in this process: numpy and scipy each bring one."""
+    return _mapped("openblas")
+
+
+def _mapped(*words: str) -> set[str]:
+    """Files of libraries in this process whose names hold one of these: Python packages bring copies of their own."""
     try:
         with open("/proc/self/maps") as maps:
-            return {line.split(maxsplit=5)[5].strip() for line in maps if "openblas" in line}
+            files = {parts[5].strip() for line in maps if len(parts := line.split(maxsplit=5)) == 6}
+            return {file for file in files if any(word in os.path.basename(file) for word in words)}
     except OSError:
         return set()
 

@@ -19,6 +19,10 @@ _FROM_OUTSIDE: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SI
 _MEMORY_WORDS: Final = ("out of memory", "memoryerror", "cannot allocate memory", "can't allocate memory")
 
 
+COULD_NOT_BEGIN: Final = 75
+"""Exit code of a process that could not make its files: the host's fault, to be tried again (EX_TEMPFAIL)."""
+
+
 class Death(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of an end. `code` below 0: minus the signal; None: nobody saw the end.
 

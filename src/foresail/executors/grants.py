@@ -26,4 +26,5 @@ def grant_of(launch: Launch, *, root: Path, goal: Goal, entry: Entry | None = No
         checkpoint=launch.checkpoint,
         seed=launch.seed,
         best=launch.best,
+        layout=launch.layout,
     )

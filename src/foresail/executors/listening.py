@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -13,7 +15,7 @@ from foresail.core.words import AttemptId, Outcome
 from foresail.errors import TrainingError
 from foresail.worker.folder import AttemptFolder
 from foresail.worker.metrics import Metrics, check_step
-from foresail.worker.spool import Farewell, Horizon, Point, Saved, SpoolReader, decode_line, from_wire
+from foresail.worker.spool import Farewell, Horizon, Note, Point, Saved, SpoolReader, decode_line, from_wire
 
 
 class Listener:
@@ -68,6 +70,8 @@ class Listener:
                     yield self._point(line.step, from_wire(line.metrics), line.seconds, now_s)
                 case Horizon():
                     yield ev.HorizonDeclared(at_s=now_s, attempt=self.attempt, max_steps=line.max_steps)
+                case Note(notes=notes):
+                    yield ev.Noted(at_s=now_s, attempt=self.attempt, notes=notes)
                 case Saved():
                     yield self._saved(line, now_s)
                 case Farewell():
@@ -118,6 +122,18 @@ class Listener:
         metrics = self._metrics.check({name: _not_finite(value) for name, value in said.items()})
         self._step = step
         return self._point(step, metrics, None, now_s)
+
+
+def read_farewell(spool: Path) -> Farewell | None:
+    """What a process said at its end, if it did."""
+    reader = SpoolReader(spool)
+    said: Farewell | None = None
+    for data in reader.lines():
+        with suppress(msgspec.DecodeError):
+            line = decode_line(data)
+            said = line if isinstance(line, Farewell) else said
+    reader.close()
+    return said
 
 
 def _is_object(data: bytes) -> bool:

@@ -9,14 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, NoReturn
 
 from foresail.core.spec import Entry
 from foresail.core.words import AttemptId
 from foresail.errors import CallerError, HostError
-from foresail.executors import cores, template
-from foresail.executors.channel import Answer, Begin, Channel, Ended, Message, Ready, Signal, Started
+from foresail.executors import cores, packed, template
+from foresail.executors.channel import Answer, Begin, Channel, Ended, Message, Ready, Refused, Signal, Started
 from foresail.worker.entry import Training, refer
 from foresail.worker.folder import StudyFolder
 
@@ -36,10 +37,19 @@ class Nursery:
         study: the study's folder.
         target: the training function, or an `Entry`.
         start: how the template comes to be: see `LocalExecutor`.
+        places: as of `LocalExecutor`.
     """
 
-    def __init__(self, study: StudyFolder, target: Training | Entry, *, start: Start) -> None:
+    def __init__(
+        self,
+        study: StudyFolder,
+        target: Training | Entry,
+        *,
+        start: Start,
+        places: Mapping[int, int] | None = None,
+    ) -> None:
         self._study, self._target, self._start = study, target, start
+        self._places = dict(places or {})
         self._entry = target if isinstance(target, Entry) else Entry()
         self._channel: Channel | None = None
         self._template: _Forked | subprocess.Popen[bytes] | None = None
@@ -61,13 +71,13 @@ class Nursery:
             return
         if not hasattr(os, "fork"):
             raise HostError("this platform cannot fork", allowed="Linux, macOS, WSL")
-        reference = self._reference()
+        reference, function = self._reference()
         ours, theirs = socket.socketpair()
         try:
             if reference is None:
                 self._fork(ours, theirs)
             else:
-                self._spawn(reference, theirs)
+                self._spawn(reference, function, theirs)
         except BaseException:
             ours.close()
             raise
@@ -75,26 +85,27 @@ class Nursery:
             theirs.close()
         self._channel = Channel(ours)
 
-    def _reference(self) -> str | None:
-        """How a new interpreter finds the function; None: fork this process."""
+    def _reference(self) -> tuple[str | None, bytes]:
+        """How a new interpreter finds the function: by reference, or packed; None: fork this process."""
         if isinstance(self._target, Entry):
-            return self._target.function
+            return self._target.function, b""
         unsafe = template.unsafe_to_fork() if sys.platform == "linux" else "it is not Linux"
         if self._start == "fork" or (self._start == "auto" and not unsafe):
-            return None
+            return None, b""
         try:
-            return refer(self._target)
+            return refer(self._target), b""
         except CallerError as error:
-            why = f"; this process could not be forked instead: {unsafe}" if unsafe else ""
-            raise CallerError(error.what + why, allowed=error.allowed, do=error.do) from None
+            return "", packed.pack(self._target, error, f"; this process cannot be forked instead: {unsafe}")
 
-    def _setting(self, function: str, channel: int) -> template.Setting:
+    def _setting(self, function: str, channel: int, parcel: int = -1) -> template.Setting:
         return template.Setting(
+            parcel=parcel,
             root=str(self._study.root),
             function=function,
             channel=channel,
             bell=self._striker,
             driver=os.getpid(),
+            places=self._places,
             path=tuple(entry or os.getcwd() for entry in sys.path),
             user_set=cores.set_by_user({**os.environ, **self._entry.env}),
         )
@@ -120,9 +131,13 @@ class Nursery:
         finally:
             os._exit(1)
 
-    def _spawn(self, reference: str, theirs: socket.socket) -> None:
+    def _spawn(self, reference: str, function: bytes, theirs: socket.socket) -> None:
+        with packed.parcel(function) as parcel:
+            self._spawn_with(reference, parcel, theirs)
+
+    def _spawn_with(self, reference: str, parcel: int, theirs: socket.socket) -> None:
         environment = {**os.environ, **self._entry.env, "FORESAIL_TEMPLATE": "1"}
-        setting = self._setting(reference, theirs.fileno())
+        setting = self._setting(reference, theirs.fileno(), parcel)
         cores.set_thread_variables(environment, 1, but=setting.user_set)
         if self._entry.cwd and not os.path.isdir(self._entry.cwd):
             raise CallerError(f"there is no folder {self._entry.cwd!r} to work in")
@@ -134,7 +149,7 @@ class Nursery:
                 stderr=log,
                 cwd=self._entry.cwd or None,
                 env=environment,
-                pass_fds=(theirs.fileno(), self._striker),
+                pass_fds=(theirs.fileno(), self._striker, *([parcel] if parcel >= 0 else [])),
                 start_new_session=True,
             )
 
@@ -170,9 +185,14 @@ class Nursery:
             with suppress(BlockingIOError):
                 os.read(self._bell, 1 << 16)
 
-    def messages(self) -> list[Started | Ended]:
+    def ring(self) -> None:
+        """From another thread: end the wait."""
+        with suppress(BlockingIOError):
+            os.write(self._striker, b"!")
+
+    def messages(self) -> list[Started | Refused | Ended]:
         """What the template has said since the last call."""
-        said: list[Started | Ended] = []
+        said: list[Started | Refused | Ended] = []
         while self._channel is not None and select.select([self._channel], [], [], 0)[0]:
             try:
                 messages = self._channel.receive()
@@ -185,15 +205,15 @@ class Nursery:
                     case Started(attempt=attempt, pid=pid):
                         self._pids[attempt] = pid
                         said.append(message)
-                    case Ended(attempt=attempt):
+                    case Refused(attempt=attempt) | Ended(attempt=attempt):
                         self._pids.pop(attempt, None)
                         said.append(message)
         return said
 
-    def _bereaved(self) -> list[Started | Ended]:
+    def _bereaved(self) -> list[Started | Refused | Ended]:
         """The template was killed: so are all attempts."""
         groups = [pid for pid in self._pids.values() if pid is not None]
-        lost: list[Started | Ended] = [Ended(attempt=attempt, code=-signal.SIGKILL) for attempt in self._pids]
+        lost: list[Started | Refused | Ended] = [Ended(attempt=attempt, code=-signal.SIGKILL) for attempt in self._pids]
         self._pids.clear()
         self._drop()
         end_s = time.monotonic() + _ORPHANS_S

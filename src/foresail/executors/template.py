@@ -26,11 +26,11 @@ from typing import Final, NoReturn
 import msgspec
 
 from foresail.core.words import AttemptId
-from foresail.executors import birth, cores, linux
-from foresail.executors.channel import Begin, Channel, Ended, Ready, Signal, Started
+from foresail.executors import birth, cores, linux, packed
+from foresail.executors.channel import Begin, Channel, Ended, Ready, Refused, Signal, Started
 from foresail.worker.entry import Training, load
 from foresail.worker.folder import StudyFolder
-from foresail.worker.grant import read_grant
+from foresail.worker.grant import Grant, read_grant
 
 _LINGER_S: Final = 0.3
 """Seconds that processes which an attempt left behind get to end by themselves after SIGTERM."""
@@ -45,7 +45,10 @@ seconds where torch itself took 1.9 (torch 2.13, CPU build)."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template is told at its start. `function`: empty for commands. `bell`, `channel`: descriptors."""
+    """What a template is told at its start. `function`: empty for commands, and where `parcel` has it.
+
+    `bell`, `channel`, `parcel`: descriptors; no parcel: -1. `places`: as of `LocalExecutor`.
+    """
 
     root: str
     function: str
@@ -54,18 +57,20 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     driver: int
     path: tuple[str, ...]
     user_set: tuple[str, ...]
+    parcel: int = -1
     bare: bool = False
+    places: dict[int, int] = {}  # msgspec copies it
 
 
 def main(setting_json: str) -> NoReturn:
     """Entry of a template in an interpreter of its own."""
     setting = msgspec.json.decode(setting_json, type=Setting)
     linux.die_with_parent(signal.SIGKILL)  # while it imports, it does not look whether the driver lives
-    find: Callable[[], Training] = lambda: _load_alone(setting.function)
+    find: Callable[[], Training] = lambda: _load_alone(setting)
     ready = Ready(warm=False, why="each attempt does its imports")
-    if setting.function and not setting.bare:
+    if (setting.function or setting.parcel >= 0) and not setting.bare:
         try:
-            function = load(setting.function)
+            function = _load(setting)
             import_what_follows()
         except BaseException as error:
             find = _raiser(error)
@@ -76,14 +81,20 @@ def main(setting_json: str) -> NoReturn:
                 begin_anew(setting)
             find = lambda: function
             ready = Ready(warm=True)
+            if setting.parcel >= 0:
+                os.close(setting.parcel)
     serve(setting, find, ready)
 
 
-def _load_alone(reference: str) -> Training:
+def _load(setting: Setting) -> Training:
+    return packed.unpack(setting.parcel) if setting.parcel >= 0 else load(setting.function)
+
+
+def _load_alone(setting: Setting) -> Training:
     """Import the function in an attempt; a study that is run by the import is told where it stands."""
     os.environ["FORESAIL_TEMPLATE"] = "1"
     try:
-        return load(reference)
+        return _load(setting)
     finally:
         del os.environ["FORESAIL_TEMPLATE"]
 
@@ -116,7 +127,7 @@ def unsafe_to_fork() -> str:
 
 def begin_anew(setting: Setting) -> NoReturn:
     """Replace this process by a template that imports nothing."""
-    for descriptor in (setting.channel, setting.bell):
+    for descriptor in (setting.channel, setting.bell, *([setting.parcel] if setting.parcel >= 0 else [])):
         os.set_inheritable(descriptor, True)
     bare = msgspec.structs.replace(setting, bare=True)
     arguments = command(bare)
@@ -130,14 +141,29 @@ def command(setting: Setting) -> list[str]:
 
 
 class Child:
-    """An attempt's group. `code`: of its leader, once that has ended."""
+    """An attempt's group, led by rank 0.
 
-    __slots__ = ("code", "pid", "strict_s")
+    `code`: of the rank whose end is the attempt's, once that has ended: rank 0, or the first other one that failed.
+    """
+
+    __slots__ = ("code", "pid", "rank", "ranks", "strict_s")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.ranks = {pid: 0}
+        self.rank = 0
         self.code: int | None = None
         self.strict_s = 0.0
+
+    def lost(self, pid: int, code: int) -> bool:
+        """One of its ranks has ended; whether that ends the attempt."""
+        rank = self.ranks[pid]
+        killed_first = code < 0 and self.code is not None and self.code > 0 and self.strict_s > time.monotonic()
+        if (self.code is None and (rank == 0 or code != 0)) or (killed_first and code == -signal.SIGKILL):
+            ends = self.code is None
+            self.code, self.rank = code, rank
+            return ends
+        return False
 
 
 def serve(setting: Setting, find: Callable[[], Training], ready: Ready) -> NoReturn:
@@ -197,22 +223,37 @@ class _Template:
 
     def _begin(self, attempt: AttemptId) -> None:
         parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            self._become(attempt, parent)
-        birth.lead_group(pid)
-        self._children[attempt] = Child(pid)
-        self._channel.send(Started(attempt=attempt, pid=pid))
+        grant = read_grant(self._study.attempt(attempt))
+        ranks = 1 if grant.entry.command else grant.layout.ranks
+        for rank in range(ranks):
+            group = self._children[attempt].pid if rank else 0
+            try:
+                pid = os.fork()
+            except OSError as error:  # no process or no memory left: the other attempts go on
+                if rank:
+                    os.killpg(group, signal.SIGKILL)  # its first rank cannot go on alone; it ends, and is tried again
+                    break
+                self._channel.send(Refused(attempt=attempt, why=f"no process could be made: {error.strerror}"))
+                return
+            if pid == 0:
+                self._become(attempt, grant, parent, rank=rank, group=group)
+            birth.join_group(pid, group)
+            if rank == 0:
+                self._children[attempt] = Child(pid)
+            self._children[attempt].ranks[pid] = rank
+        self._channel.send(Started(attempt=attempt, pid=self._children[attempt].pid))
 
-    def _become(self, attempt: AttemptId, parent: int) -> NoReturn:
+    def _become(self, attempt: AttemptId, grant: Grant, parent: int, *, rank: int, group: int) -> NoReturn:
         try:
-            birth.start_afresh(parent)
+            birth.start_afresh(parent, group)
             self._channel.close()
             os.close(self._woken)
             os.close(self._waker)
             folder = self._study.attempt(attempt)
             setting = self._setting
-            birth.become(folder, read_grant(folder), self._find, bell=setting.bell, user_set=setting.user_set)
+            places = setting.places
+            grant = msgspec.structs.replace(grant, cores=tuple(places.get(core, core) for core in grant.cores))
+            birth.become(folder, grant, self._find, bell=setting.bell, user_set=setting.user_set, rank=rank)
         except BaseException:
             traceback.print_exc()
         finally:
@@ -227,7 +268,7 @@ class _Template:
 
     def _reap(self) -> None:
         """Collect what has died, and tell of each attempt whose last process is gone."""
-        by_pid = {child.pid: child for child in self._children.values()}
+        by_pid = {pid: child for child in self._children.values() for pid in child.ranks}
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -235,14 +276,14 @@ class _Template:
                 break
             if pid == 0:
                 break
-            if (child := by_pid.get(pid)) is not None:
-                child.code = os.waitstatus_to_exitcode(status)
+            child = by_pid.get(pid)
+            if child is not None and child.lost(pid, os.waitstatus_to_exitcode(status)):
                 child.strict_s = time.monotonic() + _LINGER_S
-                _signal_group(pid, signal.SIGTERM)
+                _signal_group(child.pid, signal.SIGTERM)
         for attempt, child in [*self._children.items()]:
             if child.code is not None and self._is_gone(child):
                 del self._children[attempt]
-                self._channel.send(Ended(attempt=attempt, code=child.code))
+                self._channel.send(Ended(attempt=attempt, code=child.code, rank=child.rank))
 
     def _is_gone(self, child: Child) -> bool:
         number = signal.SIGKILL if time.monotonic() >= child.strict_s else 0

@@ -126,7 +126,7 @@ def _importance(moment: Moment) -> dict[str, Any]:
 def _speeds(moment: Moment) -> dict[str, Any]:
     drawn = plots.step_speeds(moment.chronicle)
     rows = [[s.trial, s.step_s, s.predicted_s, s.label] for s in drawn.speeds]
-    return {"events": drawn.events, "error": drawn.error, "speeds": rows}
+    return {"events": drawn.events, "factor": drawn.error, "speeds": rows}
 
 
 def _calibration(moment: Moment) -> dict[str, Any]:

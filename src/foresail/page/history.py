@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from msgspec import Struct
 from foresail.core import events as ev
 from foresail.core.view import Trial, View, apply
 from foresail.core.words import Label, Status, TrialId, trial_of
-from foresail.space import Space
+from foresail.space import Knob, Space
 
 STATUSES, LABELS = tuple(Status), tuple(Label)
 FIRST_STEPS = (1, 2, 4, 8, 16, 32)
@@ -88,10 +88,10 @@ class Track:
         "value",
     )
 
-    def __init__(self, trial: Trial, space: Space) -> None:
+    def __init__(self, trial: Trial, knobs: Mapping[str, Knob]) -> None:
         self.config, self.origin = dict(trial.config), trial.origin
-        knobs = ((knob, trial.config.get(name)) for name, knob in space.knobs.items())
-        self.unit = [None if value is None else _short(knob.unit(value)) for knob, value in knobs]
+        placed = ((knob, trial.config.get(name)) for name, knob in knobs.items())
+        self.unit = [None if value is None else _short(knob.unit(value)) for knob, value in placed]
         self.facts_at, self.facts = array("q"), list[Facts]()
         self.told, self.step, self.value = array("q"), array("q"), array("d")
         self.best, self.best_step, self.step_s = array("d"), array("q"), array("d")
@@ -165,7 +165,7 @@ class History:
         self._live: dict[str, Life] = {}
         self._proposed, self._times = array("q"), array("d")
         self._moments_at, self._moments = array("q", [0]), [Moment()]
-        self._space: Space | None = None
+        self._knobs: Mapping[str, Knob] | None = None
 
     @property
     def last(self) -> int:
@@ -188,9 +188,10 @@ class History:
 
     def note_new(self, number: int, trial: TrialId) -> None:
         """Keep a new trial."""
-        if self._space is None:
-            self._space = Space.from_dict(self.view.spec.space)
-        self.tracks.append(Track(self.view.trials[trial], self._space))
+        if self._knobs is None:
+            space = self.view.spec.space
+            self._knobs = Space.from_dict(space).knobs if space else {}
+        self.tracks.append(Track(self.view.trials[trial], self._knobs))
         self._proposed.append(number)
         self.note_trial(number, trial)
 

@@ -31,7 +31,8 @@ function duration(seconds) {
   }
   return `${whole} s`;
 }
-const count = (n) => n.toLocaleString("en-US");
+const grouped = new Intl.NumberFormat("en-US");
+const count = (n) => grouped.format(n);
 const counted = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 const scalar = (value) => (typeof value === "number" ? number(value, 4) : String(value));
 const configText = (trial) => trial.config.map(([name, value]) => `${name}=${scalar(value)}`).join("  ");
@@ -132,7 +133,7 @@ async function ask(path) {
   const response = await fetch(path, { headers: { Accept: "application/json" } });
   if (response.status === 401) throw new Error("this address is no longer valid: open the one that foresail serve printed last");
   const data = await response.json();
-  if (data.error) throw new Error([data.error.what, data.error.do].filter(Boolean).join(": "));
+  if (!response.ok) throw new Error([data.error.what, data.error.do].filter(Boolean).join(": "));
   return data;
 }
 let asking = null, again = false, timer = 0;
@@ -194,6 +195,7 @@ async function fetchPanel(name, places) {
   }
   ui.panels[name] = { ...data, asked, trial: ui.selected, at: performance.now() };
   if (name === "forecasts") { shownNow = shownTrials(); drawGlance(); drawFilter(); }
+  places.forEach((id) => { $(id).dataset.computed = asked; });
   soil(...places);
 }
 setInterval(() => { if (!document.hidden) refreshPanels(); }, 500);
@@ -214,9 +216,11 @@ function drawSome() {
     if (!picture.dirty || !picture.seen || (picture.needsPlotly && !window.Plotly)) continue;
     picture.dirty = false;
     picture.draw();
+    $(picture.id).dataset.drawn = state.event;
     // One long task would make the page stutter: the rest is drawn in the next frame.
     if (performance.now() - start > 30) { drawing = requestAnimationFrame(drawSome); return; }
   }
+  performance.clearMarks("drawn");
   if (window.Plotly) performance.mark("drawn", { detail: { event: state.event, ms: performance.now() - ui.received } });
   document.documentElement.dataset.drawn = window.Plotly ? state.event : "";
 }
@@ -227,8 +231,18 @@ function changedAll() {
   drawGlance();
   drawFilter();
   drawSlider();
-  performance.mark("glance");
+  if (!performance.getEntriesByName("glance").length) performance.mark("glance");
   soil();
+  loadPlotly();
+}
+// Once the glance is written: Plotly's script takes a while to be read. It has been fetched meanwhile.
+function loadPlotly() {
+  if ($("plotly").tagName === "SCRIPT") return;
+  const script = el("script", { id: "plotly" });
+  script.addEventListener("load", () => soil());
+  const { href } = $("plotly");
+  $("plotly").replaceWith(script);
+  requestAnimationFrame(() => setTimeout(() => { script.src = href; }));
 }
 function filterChanged() {
   if (!state.about) return;
@@ -375,8 +389,19 @@ function readInk() {
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: "reset", showTips: false };
 const isCoarse = () => matchMedia("(pointer: coarse), (max-width: 700px)").matches;
 function axis(title, range, more = {}) {
+  if (more.type === "log") more = { ...more, ...logTicks(range) };
   return { title: { text: plain(title), standoff: 6 }, range, gridcolor: ink.grid, linecolor: ink.line, zeroline: false, tickfont: { size: 11 },
     fixedrange: isCoarse(), ...more };
+}
+// At most about seven, of 1, 2 and 5 times a power of ten: Plotly writes 2, 3, 4 ... without their power.
+function logTicks([low, high]) {
+  const at = (multiples) => {
+    const ticks = [];
+    for (let power = Math.floor(low); power <= high; power += 1) for (const m of multiples) ticks.push(m * 10 ** power);
+    return ticks.filter((v) => Math.log10(v) >= low && Math.log10(v) <= high);
+  };
+  const tickvals = [[1, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 5], [1]].map(at).find((ticks) => ticks.length < 8) ?? at([1]).filter((_, i) => i % 2 === 0);
+  return { tickvals, ticktext: tickvals.map((v) => number(v, 3)) };
 }
 function layoutOf(xaxis, yaxis, more = {}) {
   return { xaxis, yaxis, margin: { l: 58, r: 14, t: 8, b: 40 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", showlegend: false,
@@ -544,7 +569,7 @@ function placeOfValue(value) {
   const v = held.type === "log" ? Math.log10(value) : value;
   return Math.min(1, Math.max(0, (v - held.range[0]) / (held.range[1] - held.range[0])));
 }
-function targetLine(pen, scale) {
+function targetLine(pen, scale, align = "left") {
   const { target } = state.about.goal;
   if (target === null) return;
   const y = scale.y(target);
@@ -555,8 +580,8 @@ function targetLine(pen, scale) {
   line(pen, [scale.left, scale.left + scale.width], [y, y]);
   pen.setLineDash([]);
   pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
-  pen.textAlign = "left";
-  pen.fillText(`target ${number(target, 5)}`, scale.left + 6, y + (y - scale.top < 16 ? 13 : -5));
+  pen.textAlign = align;
+  pen.fillText(`target ${number(target, 5)}`, align === "left" ? scale.left + 6 : scale.left + scale.width - 6, y + (y - scale.top < 16 ? 13 : -5));
 }
 function line(pen, xs, ys) {
   pen.beginPath();
@@ -678,13 +703,13 @@ function mapFrame() {
   const spots = onMap();
   if (!spots.length) return "no trial has a measured speed yet";
   const y = valueRange(spots.map(finalOf)), speeds = spots.map(speedOf), low = Math.min(...speeds), high = Math.max(...speeds);
-  const isLog = high / low > 8, by = (v) => (isLog ? Math.log10(v) : v), room = 0.06 * (by(high) - by(low)) || 0.1 * Math.abs(by(high)) || 0.1;
+  const isLog = high / low > 8, by = (v) => (isLog ? Math.log10(v) : v), room = 0.1 * (by(high) - by(low)) || 0.1 * Math.abs(by(high)) || 0.1;
   const range = [Number((by(low) - room).toPrecision(3)), Number((by(high) + room).toPrecision(3))];
   const what = ui.panels.forecasts?.spots?.length || spots.some((t) => t.final !== null) ? `expected final ${state.about.goal.metric}` : `best ${state.about.goal.metric}`;
-  return layoutOf(axis("steps a second", range, { type: isLog ? "log" : "linear", nticks: 6 }), axis(what, y.range, { type: y.type }));
+  return layoutOf(axis("steps a second", range, { type: isLog ? "log" : "linear" }), axis(what, y.range, { type: y.type }));
 }
 function mapPaint(pen, scale) {
-  targetLine(pen, scale);
+  targetLine(pen, scale, "right");
   for (const t of inOrder(onMap())) {
     const x = scale.x(speedOf(t)), y = scale.y(finalOf(t)), p = chanceOf(t), r = 3 + 10 * Math.sqrt(p ?? 0.02), going = mayGoOn(t), f = forecastOf(t);
     pen.fillStyle = pen.strokeStyle = t.n === ui.selected ? ink.accent : ink[classOf(t)];
@@ -791,13 +816,12 @@ function importanceNote() {
   return `of ${count(found.trials)} trials; dark: by itself, light: with interactions. ` +
     (sure < 0.1 ? "The hyperparameters explain next to nothing yet: do not believe this" : `Explains ${Math.round(100 * sure)} % of trials not seen`);
 }
-const timed = () => (ui.panels.speeds?.speeds ?? []).filter(([n, , predicted]) => predicted !== null && shownNow.includes(state.trials[n]));
 function speedsFrame() {
   const says = panelSays("speeds", (d) => (d.speeds.some((s) => s[2] !== null) ? null : "at least 4 trials with a measured speed are needed"));
   if (says) return says;
   const all = ui.panels.speeds.speeds.filter((s) => s[2] !== null).flatMap((s) => [1 / s[1], 1 / s[2]]).map(Math.log10);
   const room = 0.06 * (Math.max(...all) - Math.min(...all)) || 0.1, range = [Math.min(...all) - room, Math.max(...all) + room].map((v) => Number(v.toPrecision(3)));
-  const more = { type: "log", nticks: 6 };
+  const more = { type: "log" };
   return layoutOf(axis("predicted from the other trials, steps a second", range, more), axis("measured", range, more));
 }
 function speedsPaint(pen, scale) {
@@ -817,7 +841,7 @@ function speedsPaint(pen, scale) {
   }
   pen.globalAlpha = 1;
 }
-const speedsNote = () => `typically within a factor of ${number(ui.panels.speeds.error, 3)}; each trial is predicted from the others`;
+const speedsNote = () => `typically within a factor of ${number(ui.panels.speeds.factor, 3)}; each trial is predicted from the others`;
 function calibrationFrame() {
   const says = panelSays("calibration", (d) => (d.coverage.length ? null : d.claims.length ? claimsText(d) : "no trial has been trained to its end yet: nothing to compare with"));
   if (says) return says;
@@ -1061,7 +1085,7 @@ function start() {
   add("importance", { frame: importanceFrame, traces: importanceTraces, note: importanceNote });
   add("speeds", { frame: speedsFrame, paint: speedsPaint, note: speedsNote });
   add("calibration", { frame: calibrationFrame, traces: calibrationTraces, note: calibrationNote });
-  pictures.table = { dirty: true, seen: false, draw: drawTable };
+  pictures.table = { id: "table", dirty: true, seen: false, draw: drawTable };
   new IntersectionObserver((entries) => { pictures.table.seen = entries.at(-1).isIntersecting; soil("table"); }, { rootMargin: "80px" }).observe($("table"));
   listenToBrush();
   turnImportance();
@@ -1076,7 +1100,6 @@ function start() {
   $("slider").addEventListener("input", () => goTo(Number($("slider").value)));
   $("play").addEventListener("click", play);
   $("now").addEventListener("click", () => goTo(null));
-  $("plotly").addEventListener("load", () => soil());
   document.addEventListener("visibilitychange", () => { if (!document.hidden) follow(); });
   follow();
 }

@@ -117,8 +117,7 @@ def _rest(sites: Sites, noise: Floats, found: Floats) -> Floats:
 
 
 def _same(sites: Sites) -> Floats:
-    same: Floats = (sites.trial[:, None] == sites.trial[None, :]).astype(float)
-    return same
+    return np.asarray(sites.trial[:, None] == sites.trial[None, :], dtype=float)
 
 
 def _found(sites: Sites, value: Floats, noise: Floats) -> Floats:

@@ -3,8 +3,8 @@
 Functional analysis of variance of a surrogate (Hutter, Hoos and Leyton-Brown 2014), here a Gaussian process with one
 length scale a knob (Oakley and O'Hagan 2004), the one that forecasts use (`curves/neighbours.py`). It is fitted to what
 each trial is expected to end at and how sure that is, so that trials that were ended early count too. `alone` is the
-first-order and `total` the total index, of Saltelli et al. 2010, table 2 (b) and (f). Where the surrogate does not
-predict trials that it has not seen (`explained`), its indices mean nothing.
+first-order and `total` the total index, by Jansen's estimators (Saltelli et al. 2010, table 2). Where the surrogate
+does not predict trials that it has not seen (`explained`), its indices mean nothing.
 
 Letters: N samples, K knobs, C trials, F feature columns.
 """
@@ -32,8 +32,10 @@ Floats = NDArray[np.float64]
 
 LEAST = 8
 """Trials below which nothing is said."""
+LEAST_EXPLAINED = 0.2
+"""Under this the picture says that it is unsure."""
 SAMPLES = 512
-"""Error of an index: about 0.03, by the spread over seeds on the test functions of `tests/unit/plots`."""
+"""The standard error of an index is then at most 0.04: over seeds, on the linear function of the tests."""
 MOST_TRIALS = 256
 SAME = 1e-6
 """Spread under which all trials are the same."""
@@ -82,6 +84,9 @@ class Importance(Picture, frozen=True):
         title = f"What the {what} hangs on ({self.explained:.0%} of it predicted, {self.trials} trials)"
         figure = drawn(traces, title=title, height=170 + 40 * max(1, len(names)), xaxis_title="share of the variance")
         figure.update_layout(legend_traceorder="reversed", bargap=0.25)
+        if self.explained < LEAST_EXPLAINED:
+            unsure = "the trials tell too little: do not rest on this"
+            figure.add_annotation(text=unsure, showarrow=False, x=0.99, y=0.05, xref="paper", yref="paper")
         figure.update_xaxes(tickformat=".0%", rangemode="tozero")
         figure.update_yaxes(automargin=True)
         return figure
@@ -139,20 +144,27 @@ def _indices(surrogate: Neighbours, space: Space) -> tuple[list[float], list[flo
     importance holds that it is active.
     """
     rng = np.random.default_rng(0)
-    draws = rng.random((2 * SAMPLES, len(space.knobs)))
-    features = np.array([space.to_unit(config) for row in draws if not space.forbidding(config := space.point(row))])
-    half = len(features) // 2
-    first, second = features[:half], features[half : 2 * half]
+    first, second = (_sample(space, rng) for _ in range(2))
+    rows = min(len(first), len(second))
+    first, second = first[:rows], second[:rows]
     y_first, y_second = surrogate.predict(first)[0], surrogate.predict(second)[0]
-    middle, variance = float(y_first.mean()), max(float(np.concatenate([y_first, y_second]).var()), 1e-12)
+    variance = max(float(np.concatenate([y_first, y_second]).var()), 1e-12)
     alone, total = [], []
     for columns in _columns(space):
         mixed = first.copy()
         mixed[:, columns] = second[:, columns]
         y_mixed = surrogate.predict(mixed)[0]
-        alone.append(float(np.clip(((y_second - middle) * (y_mixed - y_first)).mean() / variance, 0.0, 1.0)))
-        total.append(float(np.clip(0.5 * ((y_first - y_mixed) ** 2).mean() / variance, 0.0, 1.0)))
+        total.append(min(1.0, float(((y_first - y_mixed) ** 2).mean()) / (2.0 * variance)))
+        by_itself = 1.0 - float(((y_second - y_mixed) ** 2).mean()) / (2.0 * variance)
+        alone.append(min(total[-1], max(0.0, by_itself)))
     return alone, total
+
+
+def _sample(space: Space, rng: np.random.Generator) -> Floats:
+    """Feature columns of a Latin hypercube (McKay, Beckman and Conover 1979), without what is forbidden, (N, F)."""
+    places = np.array([rng.permutation(SAMPLES) for _ in space.knobs]).T
+    draws = (places + rng.random(places.shape)) / SAMPLES
+    return np.array([space.to_unit(config) for row in draws if not space.forbidding(config := space.point(row))])
 
 
 def _columns(space: Space) -> list[slice]:

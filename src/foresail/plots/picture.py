@@ -17,6 +17,8 @@ from foresail.errors import CallerError, HostError, MissingExtraError, nearest
 from foresail.plots.palette import FAINT, INK
 
 IMAGES = ("png", "svg", "pdf", "jpeg", "webp")
+ATTEMPTS, NOT_READY = 4, "kaleido_scopes is not defined"
+"""On a busy machine Kaleido 1.5 may ask its page to draw before the page has read its scripts."""
 NARROW = 4.0
 """Ratio of the largest to the smallest value under which an axis is linear."""
 CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
@@ -120,12 +122,15 @@ def _image(figure: Any, form: str, width: int, height: int) -> bytes:
     except ImportError:
         raise MissingExtraError("Kaleido", "image") from None
     options = {"format": form, "width": width, "height": height, "scale": 2}
-    try:  # another program draws it, a browser, and what it may fail with is not ours to list
-        image: bytes = kaleido.calc_fig_sync(figure, opts=options, kopts={"mathjax": False})
-    except Exception as error:
-        what = f"the image could not be drawn: {error}"[:500]
-        raise HostError(what, do="install Chrome or Chromium, or save as .html") from error
-    return image
+    for attempts_left in reversed(range(ATTEMPTS)):
+        try:  # another program draws it, a browser, and what it may fail with is not ours to list
+            image: bytes = kaleido.calc_fig_sync(figure, opts=options, kopts={"mathjax": False})
+            return image
+        except Exception as error:
+            if not (attempts_left and NOT_READY in str(error)):
+                what = f"the image could not be drawn: {error}"[:300]
+                raise HostError(what, do="install Chrome or Chromium, or save as .html") from error
+    raise AssertionError("the last attempt returns or raises")
 
 
 def overlaid(pattern: str) -> dict[str, Any]:

@@ -48,8 +48,9 @@ class Speeds(Picture, frozen=True):
         error = "" if self.error is None else f" (typically within {self.error - 1.0:.0%})"
         title = f"Seconds of a step, predicted by the other trials and measured{error}"
         figure = drawn(_spots(self), title=title, xaxis_title="predicted, s", yaxis_title="measured, s")
-        figure.update_xaxes(log_axis([s.predicted_s for s in self.speeds if s.predicted_s is not None]))
-        figure.update_yaxes(log_axis([s.step_s for s in self.speeds]))
+        both = [v for s in self.speeds if s.predicted_s is not None for v in (s.predicted_s, s.step_s)]
+        figure.update_xaxes(log_axis(both))
+        figure.update_yaxes(log_axis(both))
         return figure
 
 

@@ -19,7 +19,6 @@ Letters: N trials, K looks, Y values and U gifts of the grid, Q quantiles, L pri
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -50,6 +49,8 @@ and the first move says little of the second."""
 FADES = 0.95
 """What a look's move is expected to be of the one before."""
 LEAST_SPREAD = 0.02
+LASTING = 2.0
+"""Trials that the prior counts as having come through each look: not to end before the last step is the rule."""
 SHARES, STAYS = (0.15, 0.35, 0.6), (1.0, 0.8)
 """Values of rho and phi that are weighed."""
 GROWTH = 1.3
@@ -75,7 +76,8 @@ def unit(y: Floats) -> Floats:
 class Chain:
     """The law.
 
-    `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included; `rho`:
+    `steps_K`: looks; `mean_K`, `spread_K`, `freedom_K`: of the move to each look, the first value included; `gone_K`:
+    chance that a trial comes to its own end on that move, having made it; `rho`:
     share of a move's variance that is the trial's own; `stays`: how much of the gift stays from look to look; `aim`:
     the target of the tables, in the lens.
     """
@@ -84,20 +86,21 @@ class Chain:
     mean_K: Floats
     spread_K: Floats
     freedom_K: Floats
+    gone_K: Floats
     rho: float
     stays: float
     aim: float = 0.0
 
     @classmethod
-    def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats) -> Chain:
-        """From the values of trials at looks, NaN where they have not been."""
-        return max(
-            (_fitted(steps_K, values_NK, rho, stays) for rho in SHARES for stays in STAYS), key=lambda found: found[0]
-        )[1]
+    def fit(cls, steps_K: NDArray[np.int64], values_NK: Floats, over_NK: Floats | None = None) -> Chain:
+        """From the values of trials at looks, NaN where they have not been; `over`: 1 where a trial's own end came on
+        the way to that look, 0 where it came through."""
+        gone_K = np.zeros(len(steps_K)) if over_NK is None else _gone(over_NK)
+        return _fitted(steps_K, values_NK, gone_K)
 
     def aimed(self, aim: float) -> Chain:
         """The same law with another value as the target of its tables."""
-        return replace(self, aim=aim)
+        return self if aim == self.aim else replace(self, aim=aim)
 
     def moves(self, values_NK: Floats) -> Floats:
         """r of each move, NaN where there was none; (N, K)."""
@@ -125,39 +128,46 @@ class Chain:
     def tables(self) -> Tables:
         """Backward recursion over the looks, from the end."""
         states, looks_ = len(VALUES) * len(GIFTS), len(self.steps_K)
-        going, reach = np.full((looks_ + 1, states, len(PRICES)), -1.0), np.zeros((looks_ + 1, states, looks_))
-        end = np.zeros((looks_ + 1, states))  # rows that no state of a look has are read with weight 0
+        hit_KS, moves_KSS = self._moves()
+        going, reach = np.empty((looks_ + 1, states, len(PRICES))), np.zeros((looks_ + 1, states, looks_))
+        going[-1], after = -1.0, np.zeros((states, len(PRICES)))
+        end = np.empty((looks_ + 1, states))
         end[-1] = np.repeat(VALUES, len(GIFTS))
-        after = np.zeros((states, len(PRICES)))
         for k in range(looks_ - 1, -1, -1):
-            hit_S, move_SS = self._move(k)
-            rows = slice(0, len(hit_S))
-            moved = move_SS @ np.concatenate([after, reach[k + 1], end[k + 1][:, None]], axis=1)
+            hit_S1, stays = hit_KS[k][:, None], 1.0 - self.gone_K[k]
+            ended = stays * end[k + 1] + self.gone_K[k] * end[-1]
+            moved = moves_KSS[k] @ np.concatenate([stays * after, stays * reach[k + 1], ended[:, None]], axis=1)
             steps = self.steps_K[k] - (self.steps_K[k - 1] if k else 0)
-            paid = steps * (1.0 - 0.5 * hit_S[:, None]) * PRICES
-            going[k, rows] = hit_S[:, None] - paid + moved[:, : len(PRICES)]
-            reach[k, rows, k:] = (hit_S[:, None] + moved[:, len(PRICES) : -1])[:, k:]
-            end[k, rows] = moved[:, -1]
+            paid = steps * (1.0 - 0.5 * np.maximum(hit_S1, self.gone_K[k])) * PRICES
+            going[k] = hit_S1 - paid + moved[:, : len(PRICES)]
+            reach[k, :, k:] = (hit_S1 + moved[:, len(PRICES) : -1])[:, k:]
+            end[k] = moved[:, -1]
             after = np.maximum(going[k], 0.0)
         return Tables(going, reach, end)
 
-    def _move(self, k: int) -> tuple[Floats, Floats]:
-        """Chance to hit the target on the move to look k, from each state, and to be in each state after it."""
-        left = self.rho
-        for _ in range(k):
-            left = self._open(left)
-        sd, start_Y = math.sqrt(left + 1.0 - self.rho), VALUES + self.aim if k else np.zeros(1)
-        size_Y1 = unit(start_Y)[:, None] if k else np.ones((1, 1))
-        centre_YU = start_Y[:, None] + size_Y1 * (self.mean_K[k] + self.spread_K[k] * GIFTS) - self.aim
-        width_Y1 = size_Y1 * self.spread_K[k] * sd
-        hit_YU = 1.0 - ndtr(normal_score(-centre_YU / width_Y1, self.freedom_K[k]))
-        z_YUQ = ndtri(np.clip(QUANTILES * (1.0 - hit_YU[:, :, None]), 1e-6, 1.0 - 1e-6))
-        value_YUQ = centre_YU[:, :, None] + width_Y1[:, :, None] * z_YUQ
-        if k:
-            value_YUQ = np.maximum(value_YUQ, VALUES[:, None, None])
-        gift_YUQ = self.stays * (GIFTS[:, None] + left / sd * z_YUQ)
-        places, shares = _corners(np.minimum(value_YUQ, NEAREST), gift_YUQ)
-        return hit_YU.reshape(-1), _matrix(places, shares * ((1.0 - hit_YU) / len(QUANTILES))[:, :, None])
+    def _moves(self) -> tuple[Floats, Floats]:
+        """Of the move to each look: chance to hit the target from each state, (K, S), and to be in each state after
+        it, (K, S, S). Before the first look no value counts."""
+        left_K = np.empty(len(self.steps_K))
+        left_K[0] = self.rho
+        for k in range(1, len(left_K)):
+            left_K[k] = self._open(left_K[k - 1])
+        sd_K = np.sqrt(left_K + 1.0 - self.rho)
+        start_KY = np.tile(VALUES + self.aim, (len(left_K), 1))
+        start_KY[0] = 0.0
+        size_KY = unit(start_KY)
+        size_KY[0] = 1.0
+        mean_KU = self.mean_K[:, None] + self.spread_K[:, None] * GIFTS
+        centre_KYU = start_KY[:, :, None] + size_KY[:, :, None] * mean_KU[:, None, :] - self.aim
+        width_KY1 = (size_KY * (self.spread_K * sd_K)[:, None])[:, :, None]
+        hit_KYU = 1.0 - ndtr(normal_score(-centre_KYU / width_KY1, self.freedom_K[:, None, None]))
+        z_KYUQ = ndtri(np.clip(QUANTILES * (1.0 - hit_KYU[..., None]), 1e-6, 1.0 - 1e-6))
+        value_KYUQ = centre_KYU[..., None] + width_KY1[..., None] * z_KYUQ
+        np.maximum(value_KYUQ[1:], VALUES[:, None, None], out=value_KYUQ[1:])
+        gift_KYUQ = self.stays * (GIFTS[:, None] + (left_K / sd_K)[:, None, None, None] * z_KYUQ)
+        places, shares = _corners(np.minimum(value_KYUQ, NEAREST), gift_KYUQ)
+        weights = shares * ((1.0 - hit_KYU) / len(QUANTILES))[..., None]
+        return hit_KYU.reshape(len(left_K), -1), _matrices(places, weights)
 
 
 @dataclass(frozen=True)
@@ -182,12 +192,12 @@ def _corners(value: Floats, gift: Floats) -> tuple[NDArray[np.int64], Floats]:
     return places, np.stack([(1 - a) * (1 - b), (1 - a) * b, a * (1 - b), a * b])
 
 
-def _matrix(places: NDArray[np.int64], shares: Floats) -> Floats:
-    """Weights (4, Y, U, Q) of states as a matrix from state to state."""
-    rows, states = places[0, :, :, 0].size, len(VALUES) * len(GIFTS)
-    row = np.arange(rows).reshape(1, *places.shape[1:3], 1)
-    flat = np.bincount((row * states + places).reshape(-1), weights=shares.reshape(-1), minlength=rows * states)
-    return flat.reshape(rows, states)
+def _matrices(places: NDArray[np.int64], shares: Floats) -> Floats:
+    """Weights (4, K, Y, U, Q) of states as one matrix from state to state for each look."""
+    looks_, states = places.shape[1], len(VALUES) * len(GIFTS)
+    row = np.arange(looks_ * states).reshape(1, looks_, len(VALUES), len(GIFTS), 1)
+    flat = np.bincount((row * states + places).reshape(-1), weights=shares.reshape(-1), minlength=looks_ * states**2)
+    return flat.reshape(looks_, states, states)
 
 
 def read(table: Floats, look_N: NDArray[np.int64], value_N: Floats, gift_N: Floats) -> Floats:
@@ -203,45 +213,52 @@ def normal_score(t: Floats, freedom: Floats | float) -> Floats:
     return np.copysign(size, t)
 
 
-def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, rho: float, stays: float) -> tuple[float, Chain]:
-    """Log likelihood and law, for a given share."""
-    found, likelihood = [], -1.0 * (rho - 0.35) ** 2
-    gift_N, left, prior = np.zeros(len(values_NK)), rho, START
+def _fitted(steps_K: NDArray[np.int64], values_NK: Floats, gone_K: Floats) -> Chain:
+    """The likeliest law. G: pairs of rho and phi, weighed at once."""
+    rho_G, stays_G = np.array([(rho, stays) for rho in SHARES for stays in STAYS]).T
+    found, likelihood_G = [], -1.0 * (rho_G - 0.35) ** 2
+    prior: tuple[Any, Any]
+    gift_GN, left_G, prior = np.zeros((len(rho_G), len(values_NK))), rho_G, START
     for k in range(len(steps_K)):
         seen = np.isfinite(values_NK[:, max(0, k - 1) : k + 1]).all(axis=1)
+        moved = values_NK[seen, k]
         if k:
-            before = values_NK[seen, k - 1]
-            moved = (values_NK[seen, k] - before) / unit(before)
-        else:
-            moved = values_NK[seen, k]
-        gift = gift_N[seen]
-        mean, spread = _moments(moved, gift, math.sqrt(left + 1.0 - rho), prior)
-        r = np.clip((moved - mean) / spread, -4.0, 4.0)
-        likelihood -= 0.5 * float(
-            (np.clip(r - gift, -3.0, 3.0) ** 2 / (left + 1.0 - rho)).sum()
-            + len(r) * math.log((left + 1.0 - rho) * spread**2)
-        )
-        gift_N[seen] = stays * (gift + left / (left + 1.0 - rho) * (r - gift))
-        left = _opened(left, rho, stays)
-        found.append((mean, spread, min(PRIOR + len(r), MOST_FREEDOM)))
-        prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean, FADES * spread)
-    mean_K, spread_K, freedom_K = np.array(found).T
-    return likelihood, Chain(steps_K, mean_K, spread_K, freedom_K, rho, stays)
+            moved = (moved - values_NK[seen, k - 1]) / unit(values_NK[seen, k - 1])
+        gift, own_G = gift_GN[:, seen], left_G + 1.0 - rho_G
+        mean_G, spread_G = _moments(moved, gift, np.sqrt(own_G), prior)
+        r = np.clip((moved - mean_G[:, None]) / spread_G[:, None], -4.0, 4.0)
+        misses = (np.clip(r - gift, -3.0, 3.0) ** 2).sum(axis=1) / own_G
+        likelihood_G = likelihood_G - 0.5 * (misses + len(moved) * np.log(own_G * spread_G**2))
+        gift_GN[:, seen] = stays_G[:, None] * (gift + (left_G / own_G)[:, None] * (r - gift))
+        left_G = _opened(left_G, rho_G, stays_G)
+        found.append((mean_G, spread_G, np.full(len(rho_G), min(PRIOR + len(moved), MOST_FREEDOM))))
+        prior = (FIRST, SECOND)[k] if k < 2 else (FADES * mean_G, FADES * spread_G)
+    best = int(np.argmax(likelihood_G))
+    mean_K, spread_K, freedom_K = np.array(found)[:, :, best].T
+    return Chain(steps_K, mean_K, spread_K, freedom_K, gone_K, float(rho_G[best]), float(stays_G[best]))
 
 
-def _opened(left: Any, rho: float, stays: float) -> Any:
+def _gone(over_NK: Floats) -> Floats:
+    """Chance that a trial that is on its way to a look comes to its own end there."""
+    return cast(Floats, np.nansum(over_NK, axis=0) / (LASTING + np.isfinite(over_NK).sum(axis=0)))
+
+
+def _opened(left: Any, rho: Any, stays: Any) -> Any:
     """Kalman's filter: variance of the gift after a move has been seen and the gift has drifted."""
     return stays**2 * left * (1.0 - rho) / (left + 1.0 - rho) + (1.0 - stays**2) * rho
 
 
-def _moments(moved: Floats, gift: Floats, sd: float, prior: tuple[float, float]) -> tuple[float, float]:
+def _moments(moved: Floats, gift_GN: Floats, sd_G: Floats, prior: tuple[Any, Any]) -> tuple[Floats, Floats]:
     """Mean and spread of moves, given the gifts that were believed; drawn towards the prior."""
-    mean, spread = prior
+    mean_G, spread_G = np.broadcast_to(prior[0], sd_G.shape), np.broadcast_to(prior[1], sd_G.shape)
+    weight = PRIOR + len(moved)
     for _ in range(2):
-        now = (PRIOR * prior[0] + (moved - spread * gift).sum()) / (PRIOR + len(moved))
-        squares = PRIOR * prior[1] ** 2 + (((moved - now - spread * gift) / sd) ** 2).sum()
-        mean, spread = float(now), max(math.sqrt(squares / (PRIOR + len(moved))), LEAST_SPREAD)
-    return mean, spread
+        rest_GN = moved - spread_G[:, None] * gift_GN
+        now_G = (PRIOR * prior[0] + rest_GN.sum(axis=1)) / weight
+        squares_G = (((rest_GN - now_G[:, None]) / sd_G[:, None]) ** 2).sum(axis=1)
+        mean_G = now_G
+        spread_G = np.maximum(np.sqrt((PRIOR * np.square(prior[1]) + squares_G) / weight), LEAST_SPREAD)
+    return mean_G, spread_G
 
 
 def index(going_NL: Floats, start_N: Floats | float = 0.0) -> Floats:

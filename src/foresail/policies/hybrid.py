@@ -8,8 +8,8 @@ and start in the order of what the study says of their hyperparameters.
 * Near a deadline, an index counts by the share of its chance that is left in time.
 * While less than three trials have come to their end, one slot follows the trial that is most likely to get there: how
   curves end is known from curves that ended.
-* A free slot follows the ranks of asynchronous successive halving instead with probability `floor`, so that a wrong law
-  of progress cannot keep a trial waiting for ever.
+* A free slot follows the ranks of asynchronous successive halving instead with probability `floor`, which moves to
+  what has been right in this study (`hedge.py`), so that a wrong law of progress cannot keep a trial waiting for ever.
 * A trial is ended only when the upper bound of its chance is under `hopeless`; the law has Student's tails.
 * With `widest` above 1, cores go where the next unit is worth most (`widths.py`).
 
@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from foresail.core import events as ev
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
@@ -31,12 +33,10 @@ from foresail.core.words import Act, Label, TrialId
 from foresail.policies.policy import Rng
 from foresail.policies.prospects import Prospect, Prospects
 from foresail.policies.ranks import promoted
-from foresail.policies.widths import Scaling, pays, spread
+from foresail.policies.widths import Scaling, Seat, spread
 
 MODEL_FREE = ("random", "sobol", "grid")
 """Searches whose proposals do not get better by waiting: many may wait in the pool."""
-ENDED_ENOUGH = 3
-"""Trials that have come to their end before nobody needs to go ahead."""
 POOR = 0.1
 """Share of the best index under which a trial is poor."""
 HALF_SEEN = 0.4
@@ -54,12 +54,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """`pool`: configurations that wait to be started; `floor`: share of grants that follow ranks; `stick`: by
-    how much another index must be higher to take a slot; `hopeless`: chance under which a trial is ended; `widest`:
-    units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it is known."""
+    """`pool`: configurations that wait to be started; `floor`: share of grants that follow ranks to begin with
+    (`hedge.py`); `stick`: by how much another index must be higher to take a slot; `hopeless`: chance under which a
+    trial is ended; `widest`: units of `cores_per_trial` that a trial may have; `exponent`: of the speed-up, before it
+    is known."""
 
     pool: int = 64
-    floor: float = 0.05
+    floor: float = 0.25
     stick: float = 1.1
     hopeless: float = 1e-4
     widest: int = 1
@@ -77,19 +78,21 @@ class Hybrid:
         inside = [t for t in held if t not in leaving and not self._is_due(index, t)]
         missing = self._wanted(view) - len(view.waiting)
         if missing > 0 and view.can_open:
-            return Plan(tuple(self._stay(index, view, t) for t in held if t not in leaving), open=missing)
+            stay = [self._stay(index, view, t, self._units(view, t)) for t in held if t not in leaving]
+            return Plan(tuple(stay), open=missing)
         due = [t for t in held if t not in leaving and t not in inside]
         over = [t for t in due if self._is_hopeless(index, t)]
         due = [t for t in due if t not in over]
-        free = view.slots - len(inside) - len(leaving) - len(over)
-        ranked = self._ranked(index, view, [*due, *(view.trials[n] for n in (*view.suspended, *view.waiting))])
-        chosen = self._chosen(index, view, ranked, inside, due, max(0, free), rng)
+        free = max(0, view.slots - len(inside) - len(leaving) - len(over))
+        ranked = self._ranked(index, view, due)
+        first = self._first(index, view, due, inside, free, rng)
+        runs = self._shared_out(index, view, inside, leaving, first, ranked)
         best = max((c.rate for c in ranked), default=0.0)
-        other = next((c.rate for c in ranked if all(c.trial is not o.trial for o in chosen)), 0.0)
+        other = next((c.rate for c in ranked if c.trial.id not in runs), 0.0)
         verdicts = [
-            *(self._stay(index, view, t) for t in inside),
-            *self._granted(index, view, chosen, inside, leaving, other),
-            *self._others(index, view, [t for t in due if all(t is not c.trial for c in chosen)], best),
+            *(self._stay(index, view, t, runs[t.id][1]) for t in inside),
+            *(self._run(index, view, c, width, other) for c, width in runs.values() if c.trial not in inside),
+            *self._others(index, view, [t for t in due if t.id not in runs], best),
             *(self._end(index, t) for t in over),
         ]
         return Plan(tuple(verdicts))
@@ -110,109 +113,118 @@ class Hybrid:
         grown = trial.max_steps is not None and trial.last_step >= HALF_SEEN * trial.max_steps
         return seen is not None and grown and index.aim == 0.0 and seen.p < self.hopeless
 
-    def _ranked(self, index: Prospects, view: View, trials: Sequence[Trial]) -> list[Choice]:
-        """All that may have a slot, the highest index first; of equal ones who came first."""
-        found = []
-        for trial in trials:
-            rule = Rule.WORTH_MOST if trial.values else Rule.WORTH_A_LOOK
-            found.append(Choice(trial, self._rate(index, view, trial), rule))
-        return sorted(found, key=lambda c: (-c.rate, c.trial.id))
+    def _ranked(self, index: Prospects, view: View, due: Sequence[Trial]) -> list[Choice]:
+        """Those of the highest index that may have a slot, of equal ones who came first: as many as could matter."""
+        number_N = np.array([*(t.id for t in due), *view.suspended, *view.waiting], dtype=np.int64)
+        rate_N = index.rates(number_N, held=len(due), stick=self.stick, left_s=view.left_s)
+        first = np.lexsort((number_N, -rate_N))[: view.slots + 1]
+        return [self._choice(view.trials[number_N[n]], float(rate_N[n])) for n in first]
+
+    def _choice(self, trial: Trial, rate: float) -> Choice:
+        return Choice(trial, rate, Rule.WORTH_MOST if trial.values else Rule.WORTH_A_LOOK)
 
     def _rate(self, index: Prospects, view: View, trial: Trial) -> float:
-        seen = index.of.get(trial.id)
-        if seen is None:
-            return 0.0
-        rate = self.stick * seen.held if trial.attempt is not None else seen.rate
-        left_s = view.left_s
-        if left_s is None or left_s >= seen.longest_s or seen.p <= 0.0:
-            return rate
-        return rate * seen.within(left_s) / seen.p
+        held = trial.attempt is not None
+        return float(index.rates(np.array([trial.id]), held=int(held), stick=self.stick, left_s=view.left_s)[0])
 
     # --- who is chosen ---------------------------------------------------------------------------------------
 
-    def _chosen(
-        self,
-        index: Prospects,
-        view: View,
-        ranked: Sequence[Choice],
-        inside: Sequence[Trial],
-        due: Sequence[Trial],
-        free: int,
-        rng: Rng,
+    def _first(
+        self, index: Prospects, view: View, due: Sequence[Trial], inside: Sequence[Trial], free: int, rng: Rng
     ) -> list[Choice]:
-        """The leader, who the ranks say, and the highest indices."""
-        first = [*self._leader(index, ranked, inside), *self._by_rank(index, view, due, free, rng)]
-        chosen: dict[TrialId, Choice] = {}
-        for choice in (*first, *ranked):
-            if len(chosen) == free:
-                break
-            chosen.setdefault(choice.trial.id, choice)
-        return list(chosen.values())
+        """Who gets a free slot whatever its index: who is owed one, who goes ahead, who the ranks say."""
+        owed = self._owed(index, view) if self.widest > 1 else ()
+        ahead, by_rank = self._leader(index, view, due, inside), self._by_rank(index, view, due, free, rng)
+        return list({c.trial.id: c for c in (*owed, *ahead, *by_rank)}.values())[:free]
 
-    def _leader(self, index: Prospects, ranked: Sequence[Choice], inside: Sequence[Trial]) -> Iterator[Choice]:
-        if index.ended >= ENDED_ENOUGH:
-            return
+    def _owed(self, index: Prospects, view: View) -> Iterator[Choice]:
+        """Trials that have left to come back at another width."""
+        for trial in (view.trials[n] for n in view.suspended):
+            if trial.verdict is not None and trial.verdict.act is Act.RUN:
+                yield Choice(trial, self._rate(index, view, trial), trial.verdict.reason.rule)
 
-        def chance(trial: Trial) -> float:
-            return index.of[trial.id].p if trial.values and trial.id in index.of else -1.0
-
-        best = max(ranked, key=lambda c: (chance(c.trial), -c.trial.id), default=None)
-        if best is not None and chance(best.trial) > max((chance(t) for t in inside), default=0.0):
-            yield Choice(best.trial, best.rate, Rule.GOES_AHEAD)
+    def _leader(self, index: Prospects, view: View, due: Sequence[Trial], inside: Sequence[Trial]) -> Iterator[Choice]:
+        """The likeliest goes where hardly anybody has been: how curves go on there is known from those that went."""
+        able = [*(t.id for t in inside), *(t.id for t in due), *view.suspended]
+        best = able[int(np.argmax(index.table[3, able]))] if able else None
+        if best is not None and index.is_ahead(best) and all(best != t.id for t in inside):
+            trial = view.trials[best]
+            yield Choice(trial, self._rate(index, view, trial), Rule.GOES_AHEAD)
 
     def _by_rank(self, index: Prospects, view: View, due: Sequence[Trial], free: int, rng: Rng) -> Iterator[Choice]:
-        """Each free slot with the floor's chance: promoted by rank, else the next configuration in line."""
+        """Each free slot with the chance of the floor: promoted by rank, else the next configuration in line, else who
+        has come farthest."""
         if not self.floor or free <= 0:
             return
         able = [t.id for t in due] + list(view.suspended)
         line = iter(view.waiting)
-        for _ in range(int((rng().random(free) < self.floor).sum())):
+        for _ in range(int((rng().random(free) < index.hedge.share(self.floor)).sum())):
             number = promoted(index.seen, index.steps, able, index.sign)
             if number is None:
                 number = next(line, None)
-            else:
+            if number is None:
+                number = promoted(index.seen, index.steps, able, index.sign, everyone=True)
+            if number in able:
                 able.remove(number)
             if number is not None:
                 trial = view.trials[number]
                 yield Choice(trial, self._rate(index, view, trial), Rule.RANK_FLOOR)
 
-    # --- verdicts --------------------------------------------------------------------------------------------
-
-    def _stay(self, index: Prospects, view: View, trial: Trial) -> Verdict:
-        """Inside a turn: what it has, for the reason for which it has it."""
-        if trial.verdict is not None and trial.verdict.act is Act.RUN:
-            return trial.verdict
-        choice = Choice(trial, self._rate(index, view, trial), Rule.WORTH_A_LOOK)
-        return self._run(index, view, choice, view.spec.resources.cores_per_trial, 0.0)
-
-    def _granted(
+    def _shared_out(
         self,
         index: Prospects,
         view: View,
-        chosen: Sequence[Choice],
         inside: Sequence[Trial],
         leaving: Sequence[Trial],
-        other: float,
-    ) -> Iterator[Verdict]:
+        first: Sequence[Choice],
+        ranked: Sequence[Choice],
+    ) -> dict[TrialId, tuple[Choice, int]]:
+        """Units of everybody who runs: who is inside a turn keeps what it has and may get more."""
         size = view.spec.resources.cores_per_trial
-        taken = sum(len(view.attempts[t.attempt].cores) for t in (*inside, *leaving) if t.attempt is not None)
-        units = min(len(view.cores) // size, view.slots * self.widest) - -(-taken // size)
-        widths = spread([c.rate for c in chosen], max(units, len(chosen)), index.scaling, widest=self.widest)
-        for choice, width in zip(chosen, widths, strict=True):
-            yield self._run(index, view, choice, size * self._width(index, view, choice.trial, width, size), other)
+        units = min(len(view.cores) // size, view.slots * self.widest)
+        units -= sum(max(self._units(view, t), self._planned(view, t)) for t in leaving)
+        choices = {t.id: self._choice(t, self._rate(index, view, t)) for t in inside}
+        taken = {*choices, *(c.trial.id for c in first)}
+        choices |= {c.trial.id: c for c in (*first, *(c for c in ranked if c.trial.id not in taken))}
+        firm = len(inside) + len(first)
+        seats = [
+            self._seat(index, view, c, int(place < firm), place < len(inside))
+            for place, c in enumerate(choices.values())
+        ]
+        restart_s, most = index.costs.restart.mean_s, view.slots - len(leaving)
+        given = spread(seats, units, index.scaling, widest=self.widest, most=most, restart_s=restart_s)
+        return {n: (c, width) for (n, c), width in zip(choices.items(), given, strict=True) if width}
 
-    def _width(self, index: Prospects, view: View, trial: Trial, width: int, size: int) -> int:
-        """A trial that runs keeps its width unless the change pays."""
-        if trial.attempt is None:
-            return width
-        now = max(1, len(view.attempts[trial.attempt].cores) // size)
-        seen = index.of.get(trial.id)
-        dwell_s, restart_s = (seen.longest_s if seen else 0.0), index.costs.restart.mean_s
-        if width > now and not pays(now, width, index.scaling, dwell_s=dwell_s, restart_s=restart_s):
-            return now
-        return width
+    def _seat(self, index: Prospects, view: View, choice: Choice, least: int, inside: bool) -> Seat:
+        seen = index.of.get(choice.trial.id)
+        now = self._units(view, choice.trial)
+        least = now if inside else least
+        if self.widest == 1 or seen is None:
+            return Seat(choice.rate, 0.0, now, least)
+        return Seat(choice.rate, seen.p, now, least, seen.turn_s)
 
-    def _run(self, index: Prospects, view: View, choice: Choice, cores: int, other: float) -> Verdict:
+    def _units(self, view: View, trial: Trial) -> int:
+        """What it holds."""
+        size = view.spec.resources.cores_per_trial
+        return 0 if trial.attempt is None else -(-len(view.attempts[trial.attempt].cores) // size)
+
+    def _planned(self, view: View, trial: Trial) -> int:
+        """What it comes back for, if it leaves for that."""
+        run = trial.ended is None and trial.verdict is not None and trial.verdict.act is Act.RUN
+        return trial.verdict.cores // view.spec.resources.cores_per_trial if run and trial.verdict else 0
+
+    # --- verdicts --------------------------------------------------------------------------------------------
+
+    def _stay(self, index: Prospects, view: View, trial: Trial, width: int) -> Verdict:
+        """Inside a turn: what it has, for the reason for which it has it, or more."""
+        last = trial.verdict
+        cores = view.spec.resources.cores_per_trial * width
+        if last is not None and last.act is Act.RUN and last.cores == cores:
+            return last
+        return self._run(index, view, self._choice(trial, self._rate(index, view, trial)), width, 0.0)
+
+    def _run(self, index: Prospects, view: View, choice: Choice, width: int, other: float) -> Verdict:
+        cores = view.spec.resources.cores_per_trial * width
         numbers = {**self._numbers(index, choice.trial, choice.rate), "other": 3600.0 * other, "cores": cores}
         label = Label.PROMISING if choice.trial.values else Label.OPPORTUNISTIC
         return Verdict(choice.trial.id, Act.RUN, Reason(choice.rule, numbers), cores, label)

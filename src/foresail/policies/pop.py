@@ -7,12 +7,12 @@ confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_des
 
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
 * Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
-  the highest chance per second that going on is expected to take, or to a new configuration where a first look is worth
-  more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
-* Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the study's
-  best; until then its turns are few, since its chance is small. Before that a small chance proves little: forecasts from
-  short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes back if its chance
-  rises.
+  the highest chance per second that going on is expected to take, or to a new configuration where a first look is
+  worth more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
+* Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the
+  study's best; until then its turns are few, since its chance is small. Before that a small chance proves little:
+  forecasts from short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes
+  back if its chance rises.
 
 Without a target, p is the chance to beat the best value seen so far.
 """
@@ -138,13 +138,16 @@ class Chance:
 
 @dataclass(frozen=True)
 class Pop:
-    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps)."""
+    """`turn_frac`: length of a turn as a share of a trial's steps (at least `turn_steps` steps). `pause`: False for
+    trainings that cannot save: nobody is asked to leave for another's sake, so who has started is trained until it is
+    done or ended."""
 
     poor: float = 0.05
     poor_after: float = 0.4
     turn_frac: float = 0.05
     turn_steps: int = 1
     fair: int = 5
+    pause: bool = True
 
     def begin(self, spec: StudySpec) -> Turns:
         return Turns(Potential.begin(spec))
@@ -171,8 +174,9 @@ class Pop:
         chances = self._chances(index, view)
         p_star, dedicated = threshold([c.p for c in chances], view.slots)
         ranked = sorted(chances, key=lambda c: (-c.p, c.trial.id))
-        promising = [c for c in ranked if c.p >= p_star][:dedicated]
-        rest = ranked[len(promising) :]
+        promising = [c for c in ranked if c.p >= p_star and (self.pause or c.trial.attempt is not None)][:dedicated]
+        dedicated_to = {c.trial.id for c in promising}
+        rest = [c for c in ranked if c.trial.id not in dedicated_to]
         turns = self._turns(index, view, rest, view.slots - len(promising), rng)
         verdicts = [
             *(self._promising(c, p_star, view) for c in promising),
@@ -254,7 +258,7 @@ class Pop:
                 continue
             if trial.best_value is None:
                 unseen.append(trial.id)
-            elif trial.id in chances and not self._turn_is_over(view, attempt):
+            elif trial.id in chances and not (self.pause and self._turn_is_over(view, attempt)):
                 inside.append(trial.id)
         return unseen, sorted(inside, key=lambda t: -chances[t].p)
 
@@ -280,8 +284,8 @@ class Pop:
         """Chance per second of opening new configurations and going on with those that turn out to be worth it: the
         reservation price of a first look (Weitzman 1979), were they as those that have been opened so far.
 
-        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn. The
-        price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
+        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn.
+        The price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
         """
         opened = len(view.trials) - len(view.waiting)
         if not rest:

@@ -15,19 +15,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.core import events as ev
+from foresail.core.reason import Rule
 from foresail.core.spec import StudySpec
 from foresail.core.view import Trial, View
-from foresail.core.words import TrialId
+from foresail.core.words import Status, TrialId
 from foresail.curves.neighbours import USELESS, Neighbours, fit_neighbours
 from foresail.policies.chain import LOWEST, NEAREST, PRICES, PRIOR, Chain, Floats, index, looks, read
 from foresail.policies.costs import Costs
 from foresail.policies.focus import Focus, Starts
+from foresail.policies.hedge import Hedge
 from foresail.policies.horizon import horizon_of
 from foresail.policies.widths import Scaling
 from foresail.space import Space
 
+EXPLORED = 3
+"""Trials that must have come to a look before it is known how curves get there."""
 REFIT = 1.25
 """All is fitted again when the study has so many times the points of the last fit: its cost stays a constant share."""
 SCALE = 3.0
@@ -63,6 +68,12 @@ class Prospect:
         return float(self.ahead[-1]) * self.step_s
 
     @property
+    def turn_s(self) -> float:
+        """Seconds of training to its next look."""
+        coming = self.ahead[self.ahead > 0.0]
+        return float(coming[0]) * self.step_s if len(coming) else 0.0
+
+    @property
     def expected_s(self) -> float:
         """Expected seconds of training to the target, given that it is reached."""
         mass = np.diff(self.reach, prepend=0.0)
@@ -76,18 +87,20 @@ class Prospects:
     space: Space
     end: int
     scaling: Scaling
+    hedge: Hedge = field(default_factory=Hedge)
+    ahead: TrialId | None = None
     costs: Costs = field(default_factory=Costs)
     starts: Starts = field(default_factory=Starts)
     focus: Focus | None = None
     steps: list[int] = field(default_factory=list)
     chain: Chain | None = None
     yields: float = 1.0
-    ended: int = 0
     aim: float = 0.0
     aimed: Chain | None = None
     neighbours: Neighbours | None = None
     shown: dict[TrialId, Floats] = field(default_factory=dict)
     seen: dict[TrialId, list[float]] = field(default_factory=dict)
+    over: dict[TrialId, int] = field(default_factory=dict)
     speeds: dict[TrialId, tuple[int, float]] = field(default_factory=dict)
     units: list[Sequence[float]] = field(default_factory=list)
     of: dict[TrialId, Prospect] = field(default_factory=dict)
@@ -95,31 +108,39 @@ class Prospects:
     points: int = 0
     fitted: int = 0
     known: int = 0
+    passed_K: list[int] = field(default_factory=list)
+    table: Floats = field(default_factory=lambda: np.zeros((4, 64)))
 
     @classmethod
     def begin(cls, spec: StudySpec, scaling: Scaling) -> Prospects:
         end = spec.max_steps or 4
         sign = 1.0 if spec.goal.mode == "max" else -1.0
-        return cls(Space.from_dict(spec.space), end, scaling, steps=looks(end).tolist(), sign=sign)
+        steps = looks(end).tolist()
+        return cls(Space.from_dict(spec.space), end, scaling, steps=steps, passed_K=[0] * len(steps), sign=sign)
 
     def observe(self, view: View, event: ev.Event) -> bool:
         """True: a trial has come to a look."""
         match event:
             case ev.TrialProposed(trial=number, config=config):
                 self.units.append(self.space.to_unit(config))
+                if number >= self.table.shape[1]:
+                    self.table = np.concatenate([self.table, np.zeros((4, number + 1))], axis=1)
                 if self.chain is not None:
                     self._see([view.trials[number]])
             case ev.PointReported(attempt=attempt, metrics=metrics):
                 if view.spec.goal.metric in metrics:
                     return self._point(view, view.trial_of(attempt), event)
-            case ev.TrialEnded(trial=number):
+            case ev.TrialEnded(trial=number, status=status):
                 self.of.pop(number, None)
+                if status is Status.COMPLETED:
+                    self._over(view.trials[number])
         return False
 
     def _point(self, view: View, trial: Trial, event: ev.PointReported) -> bool:
         self.points += 1
         self.costs.observe(view, event, self.units[trial.id])
         self._scale(view, event)
+        self._credit(view, trial, event.seconds)
         if len(trial.values) == 1:
             self.starts.add(trial.values[0])
         due = self._arrive(view, trial)
@@ -130,6 +151,13 @@ class Prospects:
         elif due:
             self._see([trial])
         return due
+
+    def _credit(self, view: View, trial: Trial, seconds: float) -> None:
+        """To whom let it run."""
+        ahead = None if view.best is None else view.best[0]
+        by_rank = trial.verdict is not None and trial.verdict.reason.rule is Rule.RANK_FLOOR
+        self.hedge.trained(seconds, by_rank=by_rank, leads=ahead == trial.id != self.ahead and self.ahead is not None)
+        self.ahead = ahead
 
     def _scale(self, view: View, event: ev.PointReported) -> None:
         """The first report of an attempt at another width than the trial's last tells how speed grows with width."""
@@ -153,9 +181,36 @@ class Prospects:
         values = self.seen.setdefault(trial.id, [])
         before = len(values)
         while len(values) < len(self.steps) and trial.last_step >= self.steps[len(values)]:
+            self.passed_K[len(values)] += 1
             best = trial.best_until(self.steps[len(values)], view.spec.goal.mode)
             values.append(math.nan if best is None else best)
         return len(values) > before
+
+    def _over(self, trial: Trial) -> None:
+        """A trial has come to its own end: enter it, and the best that it got to, on its way to the next look."""
+        values, end = self.seen.setdefault(trial.id, []), trial.last_step
+        if trial.best_value is None:
+            return
+        if len(values) < len(self.steps) and (not values or end > self.steps[len(values) - 1]):
+            self.passed_K[len(values)] += 1
+            values.append(trial.best_value)
+        self.over[trial.id] = len(values) - 1
+
+    def is_ahead(self, number: TrialId) -> bool:
+        """Whether less than `EXPLORED` trials have gone on from where it stands."""
+        passed = len(self.seen.get(number, ()))
+        return 0 < passed < len(self.steps) and number in self.of and self.passed_K[passed] < EXPLORED
+
+    def rates(self, number_N: NDArray[np.int64], *, held: int, stick: float, left_s: float | None) -> Floats:
+        """Indices of trials, the first `held` of which hold a slot: these count `stick` times. Near a deadline an
+        index counts by the share of its chance that is left in time."""
+        rate_N: Floats = self.table[0, number_N]
+        rate_N[:held] = stick * self.table[1, number_N[:held]]
+        if left_s is not None:
+            for n in np.flatnonzero((self.table[2, number_N] > left_s) & (rate_N > 0.0)):
+                seen = self.of[TrialId(int(number_N[n]))]
+                rate_N[n] *= seen.within(left_s) / max(seen.p, 1e-300)
+        return rate_N
 
     def at_look(self, trial: Trial) -> bool:
         """Whether the trial has just come to a look."""
@@ -179,20 +234,26 @@ class Prospects:
         if end != self.end:
             self.end, self.steps = end, looks(end).tolist()
             self.seen.clear()
+            self.passed_K = [0] * len(self.steps)
+            self.over.clear()
             for trial in view.trials:
                 self._arrive(view, trial)
+                if trial.ended is Status.COMPLETED:
+                    self._over(trial)
         self.focus, self.fitted = focus, self.points
         if focus is None:
             return
         started = [n for n in self.seen if self.seen[n]]
-        values_NK = np.full((len(started), len(self.steps)), np.nan)
+        values_NK, over_NK = np.full((2, len(started), len(self.steps)), np.nan)
         for row, number in enumerate(started):
             values_NK[row, : len(self.seen[number])] = self.seen[number]
+            over_NK[row, : len(self.seen[number])] = 0.0
+            if number in self.over:
+                over_NK[row, self.over[number]] = 1.0
         values_NK = np.clip(self.sign * focus.of(values_NK), LOWEST, 0.0)
-        self.chain = Chain.fit(np.array(self.steps), values_NK)
+        self.chain = Chain.fit(np.array(self.steps), values_NK, over_NK)
         self._show(started, self.chain.moves(values_NK))
         self._compare(view, started)
-        self.ended = int(np.isfinite(values_NK[:, -1]).sum())
         self.aim, self.aimed = self._aim(view, started)
         self.yields = self._yields(started, values_NK[:, 0])
         self._see([t for t in view.trials if t.ended is None])
@@ -304,7 +365,7 @@ class Prospects:
         rate_N = yields_N * index(going_NL, start_N) / step_s_N if start_N.any() else held_N
         final_N = self.focus.back(self.sign * mean_N)
         for row, trial in enumerate(trials):
-            self.of[trial.id] = Prospect(
+            seen = self.of[trial.id] = Prospect(
                 p=float(reach_NK[row, -1]),
                 rate=float(rate_N[row]),
                 held=float(held_N[row]),
@@ -313,3 +374,4 @@ class Prospects:
                 reach=reach_NK[row],
                 step_s=float(step_s_N[row]),
             )
+            self.table[:, trial.id] = seen.rate, seen.held, seen.longest_s, seen.p if trial.values else -1.0

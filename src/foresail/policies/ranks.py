@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from foresail.core.words import TrialId
@@ -23,10 +24,15 @@ def rungs(steps: Sequence[int]) -> list[int]:
 
 
 def promoted(
-    seen: Mapping[TrialId, Sequence[float]], steps: Sequence[int], able: Sequence[TrialId], sign: float
+    seen: Mapping[TrialId, Sequence[float]],
+    steps: Sequence[int],
+    able: Sequence[TrialId],
+    sign: float,
+    *,
+    everyone: bool = False,
 ) -> TrialId | None:
     """Who goes on: of the highest rung where there is one, the best of those that stand among the
-    best third of all that came to it.
+    best third of all that came to it; with `everyone`, whatever its rank.
 
     Args:
         seen: Of each trial its values at the looks that it has come to.
@@ -37,9 +43,9 @@ def promoted(
     places = rungs(steps)
     for this, after in zip(places[-2::-1], places[:0:-1], strict=True):
         came = sorted(-sign * values[this] for values in seen.values() if len(values) > this)
-        if len(came) < ETA:
+        if len(came) < ETA and not everyone:
             continue
-        worst = came[len(came) // ETA - 1]
+        worst = math.inf if everyone else came[len(came) // ETA - 1]
         here = [n for n in able if this < len(seen.get(n, ())) <= after and -sign * seen[n][this] <= worst]
         if here:
             return min(here, key=lambda n: (-sign * seen[n][this], n))

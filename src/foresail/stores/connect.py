@@ -37,8 +37,12 @@ def connect(path: Path, *, write: bool) -> sqlite3.Connection:
 
 
 def make(path: Path, rows: Iterable[Row] = ()) -> None:
-    """A new log with `rows`, synced. `path` names a scratch file: move it where it is to be, so that it is whole."""
+    """A new log with `rows`, synced, which its owner alone can read.
+
+    `path` names a scratch file: move it where it is to be, so that it is whole.
+    """
     path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # its journals get its rights
     with closing(connect(path, write=True)) as connection:
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         connection.execute("PRAGMA synchronous = FULL")

@@ -53,7 +53,7 @@ class WriterLock:
         """
         path = log.with_name(log.name + ".lock")
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise HostError(
                 f"cannot write {path}: {error.strerror}", do="a study is driven from a folder that can be written"

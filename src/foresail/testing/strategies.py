@@ -80,6 +80,7 @@ def _fields() -> dict[type[Any], dict[str, st.SearchStrategy[Any]]]:
             "host": text,
             "wall_time": text,
         },
+        ev.MachinesChanged: {"machines": st.lists(_cores, max_size=3).map(tuple)},
         ev.DriverStopped: {"why": text},
         ev.Ticked: {},
         ev.StopRequested: {"by": text},
@@ -91,6 +92,7 @@ def _fields() -> dict[type[Any], dict[str, st.SearchStrategy[Any]]]:
             "metrics": st.dictionaries(_names, number, max_size=4),
             "seconds": number,
         },
+        ev.Noted: {"attempt": attempt, "notes": st.dictionaries(_names, _json, max_size=3)},
         ev.CheckpointSaved: {
             "attempt": attempt,
             "step": _counts,
@@ -122,6 +124,7 @@ def _fields() -> dict[type[Any], dict[str, st.SearchStrategy[Any]]]:
             "checkpoint": text,
         },
         ev.AttemptEnding: {"attempt": attempt},
+        ev.AttemptSilent: {"attempt": attempt, "silent_s": number},
         ev.TrialEnded: {"trial": _trials, "status": st.sampled_from(_ENDED), "detail": text},
         ev.StudyEnding: {"end": text, "why": text},
         ev.StudyEnded: {"end": text, "why": text, "summary": st.dictionaries(_names, number, max_size=3)},

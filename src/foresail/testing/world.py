@@ -94,7 +94,8 @@ class World:
         metric: the goal's.
         temper: how bad it is.
 
-    `files`: checkpoints on disk, with their steps. `crowded`, `misled`: what must not happen to a worker and did.
+    `echoes`, `late`: words that were told twice, and those that came a second late or more. `files`: checkpoints on
+    disk, with their steps. `crowded`, `misled`: what must not happen to a worker and did.
     """
 
     seed: int
@@ -103,6 +104,8 @@ class World:
     t: float = 0.0
     files: dict[str, int] = field(default_factory=dict)
     workers: dict[AttemptId, Worker] = field(default_factory=dict)
+    echoes: int = 0
+    late: int = 0
     crowded: str = ""
     misled: str = ""
     _since_s: float = 0.0
@@ -194,6 +197,7 @@ class World:
         self._told += facts
         if self.rng.random() < self.temper.echo:
             facts.append(self.rng.choice(self._told))
+            self.echoes += 1
         return self._stamped(facts)
 
     def _stamped(self, facts: Iterable[ev.Fact]) -> list[ev.Fact]:
@@ -333,7 +337,9 @@ class World:
         """To the spool now, to the driver when the world likes."""
         worker.spool.append(fact)
         upto = len(worker.spool)
-        self.after(self.rng.uniform(0.0, self.temper.late_s), lambda: self._deliver(worker, upto))
+        late_s = self.rng.uniform(0.0, self.temper.late_s)
+        self.late += late_s >= 1.0
+        self.after(late_s, lambda: self._deliver(worker, upto))
 
     def _deliver(self, worker: Worker, upto: int) -> None:
         if worker.watched and worker.heard < upto:

@@ -1,6 +1,7 @@
 """The names of every file that attempts read and write. No other file spells one.
 
     <study>/attempts/<trial>-<n>/     one life of a trial's processes: what it was told, said and printed
+    <study>/attempts/<...>/rank-<k>/  the same of one of its ranks, where it has several; rank 0 speaks for it
     <study>/checkpoints/<trial>/      its saved states, `step-<k>` each, complete ones only
     <study>/kept/<trial>/             what a plain script keeps for itself between its attempts
     <study>/template.log              what the training code printed while it was imported
@@ -16,6 +17,8 @@ from pathlib import Path
 from foresail.core.words import AttemptId, TrialId
 from foresail.errors import CallerError
 
+PRIVATE = 0o700
+"""Rights of a study's folder: who shares the machine can neither read nor steer the study."""
 _STEP = re.compile(r"step-(\d+)\Z")
 
 
@@ -34,6 +37,18 @@ class AttemptFolder:
         self.stdout = path / "stdout.log"
         self.stderr = path / "stderr.log"
         self.traceback = path / "traceback.txt"
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a process has taken the attempt up."""
+        try:
+            return self.alive.stat().st_size > 0
+        except OSError:
+            return False
+
+    def of_rank(self, rank: int) -> AttemptFolder:
+        """Where that rank says and prints; rank 0 speaks for the attempt, in the attempt's own."""
+        return self if rank == 0 else AttemptFolder(self.path / f"rank-{rank}")
 
 
 class StudyFolder:

@@ -22,6 +22,11 @@ def seed_all(seed: int) -> None:
         torch.manual_seed(seed)
 
 
+def seed_apart(seed: int, number: int) -> None:
+    """Seed what one of several processes draws; the same for the same number."""
+    seed_all(seed + 1_000_003 * number)
+
+
 def capture() -> dict[str, Any]:
     version, words, gauss = random.getstate()
     states: dict[str, Any] = {"random": [version, list(words), gauss]}

@@ -9,13 +9,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from foresail.core.layout import Layout
 from foresail.core.words import Scalar, TrialId
-from foresail.errors import HostError, nearest
+from foresail.errors import HostError, TrainingError, nearest
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant
 from foresail.worker.metrics import Metrics, check_step
 from foresail.worker.moments import Moments
-from foresail.worker.spool import Horizon, Point, Saved, Spool, to_wire
+from foresail.worker.ranks import Ranks
+from foresail.worker.share import Batch, Order, Shared, batch_of, loader_of
+from foresail.worker.spool import Horizon, Note, Point, Saved, Spool, to_wire
 from foresail.worker.state import Kept, load_files, restore_randomness
 
 
@@ -68,13 +71,17 @@ class Run:
     Args:
         grant: what the process was told.
         spool: where it speaks; the attempt's own if not given.
+        rank: which of the attempt's processes this is.
     """
 
-    def __init__(self, grant: Grant, *, spool: Spool | None = None) -> None:
+    def __init__(self, grant: Grant, *, spool: Spool | None = None, rank: int = 0) -> None:
         self._study = StudyFolder(Path(grant.root))
         self._grant = grant
-        self._folder = self._study.attempt(grant.attempt)
-        self._wish = os.fspath(self._folder.wish)
+        self._home = self._study.attempt(grant.attempt)
+        self._folder = self._home.of_rank(rank)
+        self._ranks = Ranks(grant.layout, rank)
+        self._wide: Any = None
+        self._wish = os.fspath(self._home.wish)
         self._spool = spool or Spool(self._folder.spool)
         self._metrics = Metrics(grant.goal.metric)
         self._kept = Kept()
@@ -107,7 +114,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """A folder of this attempt's own, for whatever the training code likes to leave there."""
+        """A folder of this process's own, for whatever the training code likes to leave there."""
         return self._folder.path
 
     @property
@@ -117,9 +124,89 @@ class Run:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the trial is asked to leave. For code without `steps()`: return soon when it is true."""
-        self.heeded = self.heeded or self._is_wished()
+        """Whether the trial is asked to leave. For code without `steps()`: return soon when it is true.
+
+        Of several ranks all ask equally often; all get the same answer.
+        """
+        self.heeded = self.heeded or self._ranks.agree(step=0, leave=self._is_wished())[0]
         return self.heeded
+
+    # --- several ranks -------------------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """Which of the attempt's processes this is, from 0. Rank 0's reports are the trial's."""
+        return self._ranks.rank
+
+    @property
+    def layout(self) -> Layout:
+        """How the attempt's ranks share the work."""
+        return self._grant.layout
+
+    def meet(self) -> None:
+        """Wait for the other ranks. Called before the training function."""
+        self._ranks.meet(self._home.path)
+
+    def parallelize(self, model: Any, plan: dict[str, Any] | None = None) -> Any:
+        """The model over the ranks of this attempt; make the optimizer from what this gives.
+
+        Replicas: DDP, or `fully_shard` where they share the state. Tensor parallel: `plan`, as torch's
+        `parallelize_module` takes it, or pairs of linear layers that are found. Pipeline: an `nn.Sequential` is cut
+        into stages. Track model and optimizer as always; what one layout saves, any other loads.
+
+        Raises:
+            TrainingError: the model cannot be cut so.
+        """
+        return self._parallel().parallelize(model, plan)
+
+    def _parallel(self) -> Any:
+        if self._wide is None:
+            from foresail.worker.wide import Wide  # torch, which only such trainings need
+
+            self._wide = Wide(self._ranks, seed=self.seed)
+            self._kept.special = self._wide.ways
+        return self._wide
+
+    def backward(self, model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> float:
+        """Add the gradients of the mean loss over the global batch; returns that loss, the same on all ranks.
+
+        Args:
+            model: what `parallelize` gave.
+            loss: `loss(outputs, targets)`, a mean over samples.
+            inputs: this rank's share of the batch, samples first.
+            targets: of the same samples.
+        """
+        return float(self._parallel().backward(model, loss, inputs, targets))
+
+    def batch(self, size: int) -> Batch:
+        """How a global batch of `size` samples is cut into shares and micro-batches.
+
+        Raises:
+            TrainingError: it cannot be cut evenly.
+        """
+        return batch_of(self._ranks, size)
+
+    def shard(self, source: Any, *, batch: int | None = None, shuffle: bool = True) -> Any:
+        """This rank's share of each global batch; the global batches are the same at any width.
+
+        Args:
+            source: a data set, or a sampler of global batches that draws the same on all ranks (track its generator).
+            batch: of a data set, samples of a global batch; gives a `DataLoader`. Its order follows from the trial's
+                seed and the step, so there is nothing to track; an incomplete last batch is left out.
+            shuffle: of a data set.
+
+        Raises:
+            TrainingError: replicas cannot share a batch evenly.
+        """
+        if batch is None:
+            return Shared(source, self._ranks)
+        batch_of(self._ranks, batch)
+        order = Order(len(source), batch, shuffle=shuffle, seed=self.seed, step=lambda: self._step)
+        return loader_of(source, order, self._ranks)
+
+    def mean(self, value: Any) -> Any:
+        """The mean of a number or a tensor over the replicas, the same on all ranks; all call it."""
+        return self._ranks.mean(value)
 
     # --- steps and reports ---------------------------------------------------------------------------------------
 
@@ -140,13 +227,14 @@ class Run:
         """
         if max is not None:
             max = check_step(max, 0)
-            self._spool.write(Horizon(max_steps=max))
+            if self.rank == 0:
+                self._spool.write(Horizon(max_steps=max))
         while max is None or self._step < max:
             if not self._looping:
-                if self._is_wished():
+                if self._ranks.agree(step=self._step, leave=self._is_wished())[0]:
                     raise Yielded  # nothing is done yet, so nothing is to be saved
                 self._looping = True
-                restore_randomness(self._resume_from)
+                restore_randomness(self._resume_from, self._ranks, self.seed)
                 self._mark_s = perf_counter()
             self._step += 1
             yield self._step
@@ -169,10 +257,25 @@ class Run:
             step = self._step if self._looping else self._reported_step + 1
         step = check_step(step, self._reported_step)
         now_s = perf_counter()
-        self._spool.write(Point(step=step, metrics=to_wire(values), seconds=now_s - self._mark_s))
+        if self.rank == 0:
+            self._spool.write(Point(step=step, metrics=to_wire(values), seconds=now_s - self._mark_s))
         self._mark_s = now_s
         self._reported_step, self._reported = step, values
         self._note(values[self._grant.goal.metric])
+
+    def note(self, **notes: Any) -> None:
+        """Have something remembered of the trial that no decision rests on: the data's version, a final test score.
+
+        Args:
+            notes: plain data by name: texts, numbers, truth values, None, and lists and dicts of them.
+
+        Raises:
+            TrainingError: JSON cannot hold a value.
+        """
+        try:
+            self._spool.write(Note(notes=notes))
+        except (TypeError, ValueError) as error:
+            raise TrainingError(f"note(): {error}", allowed="texts, numbers, lists and dicts of them") from None
 
     def _note(self, value: float) -> None:
         self._improved = value == value and self._grant.goal.better(value, self._best)
@@ -204,13 +307,26 @@ class Run:
         load_files(self._resume_from, function)
         return function
 
+    @property
+    def has_improved(self) -> bool:
+        """Whether the last report was the trial's best so far."""
+        return self._improved
+
+    @property
+    def is_save_due(self) -> bool:
+        """Whether a checkpoint will be asked for when the step that was reported last is over. For frameworks that save
+        at a moment of their own."""
+        return bool(self._kept) and (self._is_wished() or self._is_worth_saving(last=False))
+
     def _boundary(self, *, last: bool) -> None:
-        if not last and self._is_wished():
-            if self._kept:
-                self._save()
-            raise Yielded
-        if self._kept and self._is_worth_saving(last=last):
+        worth = bool(self._kept) and self._is_worth_saving(last=last)
+        leave, save = self._ranks.agree(
+            step=self._step, last=last, leave=not last and self._is_wished(), save=worth and self.rank == 0
+        )
+        if save or (leave and self._kept):
             self._save()
+        if leave:
+            raise Yielded
         self._improved = False
 
     def _is_worth_saving(self, *, last: bool) -> bool:
@@ -233,10 +349,11 @@ class Run:
 
         began_s = perf_counter()
         metrics = self._reported if self._reported_step == self._step else {}
+        fill = self._kept.take(self._ranks)
+        if self.rank:
+            return
         try:
-            written = checkpoint.write(
-                self._study, self._grant.trial, self._step, metrics=metrics, fill=self._kept.write
-            )
+            written = checkpoint.write(self._study, self._grant.trial, self._step, metrics=metrics, fill=fill)
         except HostError as error:
             warnings.warn(f"{error}; training goes on without", RuntimeWarning)
             self._moments.note(perf_counter(), perf_counter() - began_s)

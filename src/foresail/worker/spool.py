@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +20,8 @@ from foresail.core.words import Outcome
 from foresail.errors import HostError
 
 _CHUNK: Final = 1 << 16
+_AGAIN_S: Final = 0.5
+"""Seconds between tries to write to a full disk, at the end."""
 
 
 class _Line(msgspec.Struct, frozen=True, tag=True, tag_field="is", kw_only=True):
@@ -37,6 +40,10 @@ class Point(_Line, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
+class Note(_Line, frozen=True, kw_only=True):
+    notes: dict[str, Any]
+
+
 class Saved(_Line, frozen=True, kw_only=True):
     step: int
     path: str
@@ -50,7 +57,7 @@ class Farewell(_Line, frozen=True, kw_only=True):
     detail: str = ""
 
 
-Line = Horizon | Point | Saved | Farewell
+Line = Horizon | Point | Note | Saved | Farewell
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
@@ -82,7 +89,7 @@ class Spool:
     __slots__ = ("_bell", "_fd", "_unsent")
 
     def __init__(self, path: Path, *, bell: int | None = None) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._bell = bell
         self._unsent = b""
 
@@ -108,18 +115,28 @@ class Spool:
         while self._unsent:
             self._unsent = self._unsent[os.write(self._fd, self._unsent) :]
 
-    def close(self) -> None:
-        """Send what is left.
+    def close(self, *, wait: bool = False) -> None:
+        """Send what is left. `wait`: until the disk takes it, for as long as the process is left alive.
 
         Raises:
             HostError: the disk is full or cannot be written; what was said last is lost.
         """
         try:
-            self._send()
-        except OSError as error:
-            raise HostError(f"reports could not be written: {error}", do="free some disk space") from error
+            while not self._is_sent(wait):
+                time.sleep(_AGAIN_S)
         finally:
             os.close(self._fd)
+        if self._bell is not None:
+            self._ring(self._bell)
+
+    def _is_sent(self, wait: bool) -> bool:
+        try:
+            self._send()
+        except OSError as error:
+            if wait:
+                return False
+            raise HostError(f"reports could not be written: {error}", do="free some disk space") from error
+        return True
 
 
 class SpoolReader:

@@ -16,17 +16,21 @@ from typing import Any, Final
 
 from foresail.errors import TrainingError, nearest
 from foresail.worker import randomness
+from foresail.worker.ranks import Ranks
+
+Ways = tuple[Callable[[], Any], Callable[[Any], object]]
 
 _PAIRS: Final = (("state_dict", "load_state_dict"), ("get_state", "set_state"), ("getstate", "setstate"))
 """Ways to ask for a state and to give it back: torch's, torch.Generator's, random.Random's."""
 
 
 class Kept:
-    """The state of one training."""
+    """The state of one training. `special`: knows the ways of objects that lie across ranks."""
 
-    __slots__ = ("_checked", "_objects", "_savers")
+    __slots__ = ("_checked", "_objects", "_savers", "special")
 
     def __init__(self) -> None:
+        self.special: Callable[[Any], Ways | None] = lambda thing: None
         self._objects: dict[str, Any] = {}
         self._savers: list[Callable[[Path], object]] = []
         self._checked: set[str] = set()
@@ -38,21 +42,29 @@ class Kept:
         """Keep `thing` from now on; restored at once where the checkpoint knows it."""
         if name in self._objects:
             raise TrainingError(f"track(): {name!r} is tracked already", do="give each object its own name")
-        _ways(name, thing)
+        ways = self._ways(name, thing)
         self._objects[name] = thing
         if checkpoint is not None:
-            _restore(name, thing, checkpoint / "tracked")
+            _restore(name, ways[1], checkpoint / "tracked")
+
+    def _ways(self, name: str, thing: Any) -> Ways:
+        return self.special(thing) or _ways(name, thing)
 
     def on_save(self, function: Callable[[Path], object]) -> None:
         self._savers.append(function)
 
-    def write(self, folder: Path) -> None:
-        """Write everything into the new checkpoint `folder`."""
+    def take(self, ranks: Ranks) -> Callable[[Path], None]:
+        """Take all states, with the other ranks where there are any; what it gives writes them into a new folder."""
+        states = {name: self._ways(name, thing)[0]() for name, thing in self._objects.items()}
+        luck = ranks.gather(randomness.capture())
+        return lambda folder: self._write(folder, states, luck)
+
+    def _write(self, folder: Path, states: dict[str, Any], luck: list[Any]) -> None:
         tracked = folder / "tracked"
         tracked.mkdir()
-        for name, thing in self._objects.items():
+        for name, state in states.items():
             write = _write_torch if "torch" in sys.modules else _write_json
-            path = write(_ways(name, thing)[0](), tracked / name)
+            path = write(state, tracked / name)
             if name not in self._checked:
                 _try_reading(name, path)
                 self._checked.add(name)
@@ -60,7 +72,9 @@ class Kept:
             (folder / "files").mkdir()
             for save in self._savers:
                 save(folder / "files")
-        (folder / "random.json").write_text(json.dumps(randomness.capture()))
+        for rank, drawn in enumerate(luck):
+            (folder / _random(rank)).write_text(json.dumps(drawn))
+        (folder / "ranks.json").write_text(json.dumps(len(luck)))
 
 
 def load_files(checkpoint: Path | None, function: Callable[[Path], object]) -> None:
@@ -68,12 +82,24 @@ def load_files(checkpoint: Path | None, function: Callable[[Path], object]) -> N
         function(checkpoint / "files")
 
 
-def restore_randomness(checkpoint: Path | None) -> None:
-    if checkpoint is not None:
-        randomness.restore(json.loads((checkpoint / "random.json").read_text()))
+def restore_randomness(checkpoint: Path | None, ranks: Ranks, seed: int) -> None:
+    """Draw on where the rank stood; ranks of another number each begin a sequence of their own."""
+    if checkpoint is None:
+        return
+    known = checkpoint / "ranks.json"
+    before = json.loads(known.read_text()) if known.exists() else 1
+    randomness.restore(json.loads((checkpoint / "random.json").read_text()))
+    if before == ranks.size and ranks.rank:
+        randomness.restore(json.loads((checkpoint / _random(ranks.rank)).read_text()))
+    elif before != ranks.size and ranks.replica:
+        randomness.seed_apart(seed, ranks.replica)
 
 
-def _ways(name: str, thing: Any) -> tuple[Callable[[], Any], Callable[[Any], object]]:
+def _random(rank: int) -> str:
+    return f"random-{rank}.json" if rank else "random.json"
+
+
+def _ways(name: str, thing: Any) -> Ways:
     """How to take the state of `thing`, and how to give it back."""
     for take, give in _PAIRS:
         if callable(getattr(thing, take, None)) and callable(getattr(thing, give, None)):
@@ -87,8 +113,7 @@ def _ways(name: str, thing: Any) -> tuple[Callable[[], Any], Callable[[Any], obj
     )
 
 
-def _restore(name: str, thing: Any, tracked: Path) -> None:
-    give = _ways(name, thing)[1]
+def _restore(name: str, give: Callable[[Any], object], tracked: Path) -> None:
     if (tracked / f"{name}.pt").exists():
         give(_read_torch(tracked / f"{name}.pt"))
     elif (tracked / f"{name}.json").exists():

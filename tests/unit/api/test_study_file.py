@@ -97,6 +97,18 @@ def test_paths_are_those_of_the_file_wherever_it_is_called(file: Path, tmp_path_
     assert load_study(file, study={"storage": "mine.db"}).storage == elsewhere / "mine.db"
 
 
+def test_two_study_files_in_one_folder_have_two_storages(file: Path) -> None:
+    other = file.with_name("wide.toml")
+    for path in (file, other):
+        path.write_text(STUDY + REST)
+    assert [storage_of(path).name for path in (file, other)] == ["study.db", "wide.db"]
+
+
+def test_silence_is_a_duration(file: Path) -> None:
+    file.write_text(STUDY + 'silence = "30 min"\n' + REST)
+    assert load_study(file).spec.silence_limit_s == 1800.0
+
+
 def test_a_storage_that_is_not_named_is_called_like_the_study(file: Path) -> None:
     file.write_text(STUDY + 'name = "digits"\n' + REST)
     assert storage_of(file) == file.parent / "digits.db"

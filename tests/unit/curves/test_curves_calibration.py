@@ -22,7 +22,7 @@ def ranks() -> np.ndarray:
     rng = np.random.default_rng(987)
     found = []
     for batch, _ in zip(sample_batches(rng), range(BATCHES), strict=False):
-        laws = shipped().laws(batch.features_BF, batch.level_B)
+        laws = shipped().laws(batch.features_BF, batch.level_B, batch.unit_B)
         truth = (batch.future_BJ[:, -1] + batch.level_B).astype(np.float32)
         low, high = (ndtr(scores_at(laws.tables[:, -1], truth + side)) for side in (-RESOLUTION, RESOLUTION))
         found.append((low + rng.random(len(low)) * (high - low))[batch.keep_B][::2])

@@ -57,6 +57,12 @@ def test_running_maxima_of_draws_agree_with_reach_probabilities(made: Forecast, 
     assert np.abs(share - made.prob_reach(target, by=HORIZON)).max() < 0.03
 
 
+def test_many_targets_at_once_are_each_of_them(made: Forecast) -> None:
+    targets = [0.2, 0.5, 0.6, 0.9]
+    each = np.stack([made.prob_reach(target) for target in targets], axis=1)
+    assert np.abs(made.prob_reach_each(targets) - each).max() < 0.01
+
+
 def test_draws_agree_with_improvement_best_and_waiting_time(made: Forecast) -> None:
     best = made.draws.max(axis=2)
     assert np.abs(np.maximum(best - 0.7, 0).mean(axis=0) - made.expected_improvement(0.7)).max() < 0.01

@@ -11,6 +11,7 @@ from foresail.curves.honesty import defended
 from foresail.curves.neighbours import fit_neighbours
 from foresail.curves.normal import ndtr, ndtri
 from foresail.curves.passage import passed_by, stays_below
+from foresail.curves.peers import gains_of
 from foresail.curves.scale import FLOOR, START, Ends, Scale, fit_scale
 from foresail.curves.tables import MEAN_WEIGHTS, SCORES, quantile_at, read, scores_at
 from foresail.errors import CallerError
@@ -66,6 +67,46 @@ def test_gathering_and_extending_agree() -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
     np.testing.assert_array_equal(one.lost, [False, False, False, True, True])
     assert two.values[2, :3].tolist() == [1, 5, 3]
+
+
+def test_growing_trial_by_trial_is_gathering() -> None:
+    rng = np.random.default_rng(0)
+    steps = [np.arange(1, n + 1) for n in rng.integers(1, 30, 100)]
+    values = [rng.normal(size=len(s)) for s in steps]
+    one, two = gather(1.0, steps, values), History(1.0, 0)
+    for i, (s, v) in enumerate(zip(steps, values, strict=True)):
+        for step, value in zip(s, v, strict=True):
+            two.extend(i, [step], [value])
+    for name in ("count", "total", "lost", "last_step", "first_step"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    for name in ("first", "last", "high", "low"):
+        np.testing.assert_array_equal(getattr(one.ends, name), getattr(two.ends, name))
+    assert all((two.values[i, : len(v)] == v).all() for i, v in enumerate(values))
+
+
+def test_steps_take_half_the_room_until_that_would_lose_digits() -> None:
+    history = History(1.0, 0)
+    history.extend(0, [1, 2.5], [0.1, 0.2])
+    assert history.steps.dtype == np.float32
+    history.extend(1, [2**24 + 1, 2**24 + 2], [0.1, 0.2])
+    assert history.steps[1, :2].tolist() == [2**24 + 1, 2**24 + 2]
+    assert history.steps[0, :2].tolist() == [1, 2.5]
+
+
+def test_a_trial_is_not_its_own_peer() -> None:
+    steps = [np.arange(1, 11)] * 3
+    history = gather(1.0, steps, [t * slope for t, slope in zip(steps, (0.1, 0.1, 0.02), strict=True)])
+    gains = gains_of(history, np.arange(3), Scale(best=1.0, width=1.0), end=10.0)
+    assert gains is not None
+    half, nowhere = np.full(3, 0.5), np.full(3, np.nan)
+    mean, sd, trust = gains.of(half, nowhere, np.arange(3))
+    others = np.array([[0.2, 0.04], [0.2, 0.04], [0.2, 0.2]])  # 0.4 of the scale for a metric of one
+    np.testing.assert_allclose(mean, others.mean(axis=1), atol=1e-6)
+    np.testing.assert_allclose(sd, others.std(axis=1), atol=1e-6)
+    np.testing.assert_allclose(trust, 2.0 / 5.0)
+    near = gains.of(half, np.array([0.4, 0.4, 0.4]), np.array([7, 8, 9]))[0]
+    far = gains.of(half, np.array([0.0, 0.0, 0.0]), np.array([7, 8, 9]))[0]
+    assert (near > far).all()  # who stood near a trial that is well up gained more
 
 
 def test_a_hole_in_trial_numbers_is_refused() -> None:

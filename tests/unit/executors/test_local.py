@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from lab import GOAL, PATIENCE_S, WallClock
+from lab import GOAL, PATIENCE_S, Lab, WallClock
 from trainings import HERE
 
 from foresail.core import events as ev
-from foresail.core.commands import Kill, Yield
+from foresail.core.commands import Kill, Launch, Yield
 from foresail.core.spec import Entry
-from foresail.core.words import AttemptId, Outcome
+from foresail.core.words import AttemptId, Outcome, TrialId
 from foresail.errors import CallerError
+from foresail.executors import local, printed
+from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
+from foresail.worker.folder import AttemptFolder, StudyFolder
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),
@@ -147,10 +152,10 @@ def test_a_closure_runs_where_this_process_can_be_forked(make_lab):
 
 
 def test_a_closure_that_cannot_be_reached_names_what_it_captured(tmp_path):
-    captured = 41
+    captured = threading.Lock()
 
     def train(run):
-        run.report(accuracy=captured)
+        run.report(accuracy=captured.locked())
 
     executor = LocalExecutor(tmp_path, clock=WallClock(), goal=GOAL, target=train, start="import")
     with pytest.raises(CallerError, match="uses captured of the function around it"):
@@ -205,7 +210,6 @@ def test_an_attempt_that_was_granted_before_a_crash_is_not_run_twice(make_lab):
     after.launch()
     assert after.until_end(attempt).outcome is Outcome.COMPLETED
     assert after.values() == [1, 2, 3, 4, 5]
-    assert (lab.folder / "attempts" / attempt / "spool.jsonl").read_text().count('"Point"') == 5
 
 
 def test_a_torn_last_report_is_dropped_and_named(make_lab):
@@ -252,7 +256,10 @@ sys.path[:0] = {path!r}
 from lab import GOAL, Lab, WallClock
 from trainings import HERE, TRAININGS
 from foresail.core.spec import Entry
+from foresail.executors import local, printed
+from foresail.executors.leftover import set_strangers_apart
 from foresail.executors.local import LocalExecutor
+from foresail.worker.folder import AttemptFolder, StudyFolder
 clock = WallClock()
 target = TRAININGS["has_children"] if {fork} else Entry(function=str(HERE) + ":has_children")
 executor = LocalExecutor(Path({folder!r}), clock=clock, goal=GOAL, target=target)
@@ -460,10 +467,10 @@ main()
     ("threads", "said"),
     [
         (False, "[42.0] True"),
-        (True, "the training function train uses captured of the function around it; this process could not be forked"),
+        (True, "[42.0] True"),
     ],
 )
-def test_this_process_is_forked_where_that_is_safe(tmp_path, threads, said):
+def test_a_closure_is_trained_whether_its_process_can_be_forked_or_not(tmp_path, threads, said):
     code = CALLER.format(path=[str(HERE.parent), *sys.path], folder=str(tmp_path), threads=threads)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(said)
@@ -483,12 +490,15 @@ def test_threads_of_openblas_do_not_hinder_a_fork():
     assert done.stdout == "''\n"
 
 
-def test_a_folder_that_cannot_be_written_fails_the_attempt(make_lab):
+def test_a_folder_that_cannot_be_written_is_waited_for(make_lab):
     lab = make_lab("fork", "counts")
+    told: list[str] = []
+    lab.executor._trouble = told.append
     (lab.folder / "attempts").touch()
-    end = lab.until_end(lab.launch())
-    assert end.outcome is Outcome.FAILED
-    assert "Not a directory" in end.detail or "File exists" in end.detail
+    attempt = lab.launch()
+    assert "0-1 could not be started" in told[0]
+    (lab.folder / "attempts").unlink()
+    assert lab.until_end(attempt).outcome is Outcome.COMPLETED
 
 
 def test_imports_that_never_end_end_with_the_attempt(make_lab, tmp_path):
@@ -507,3 +517,205 @@ def test_a_working_folder_must_be_there(tmp_path):
     with pytest.raises(CallerError, match="there is no folder"):
         executor.start()
     executor.close()
+
+
+# --- a host that refuses, and what is left on disk ---------------------------------------------------------------
+
+
+@both
+def test_a_host_that_cannot_start_it_is_no_fault_of_the_trial(make_lab, kind, monkeypatch):
+    lab, told, full = make_lab(kind, "counts"), [], [True]
+    write = local.write_grant
+
+    def refuse(folder, grant):
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(folder, grant)
+
+    monkeypatch.setattr(local, "write_grant", refuse)
+    lab.executor._trouble = told.append
+    attempt = lab.launch()
+    assert not lab.executor.poll(lab.clock.now_s() + 0.1)
+    assert told == ["attempt 0-1 could not be started: [Errno 28] No space left on device; it is tried again"]
+    full[0] = False
+    assert lab.until_end(attempt).outcome is Outcome.COMPLETED
+    assert lab.values() == [1, 2, 3, 4, 5]
+
+
+def test_a_launch_that_waits_for_its_host_can_be_taken_back(make_lab, monkeypatch):
+    def refuse(folder, grant):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    lab = make_lab("fork", "counts")
+    monkeypatch.setattr(local, "write_grant", refuse)
+    attempts = [lab.launch(trial) for trial in range(2)]
+    lab.executor.perform(Yield(attempts[0]))
+    lab.executor.perform(Kill(attempts[1]))
+    assert [lab.until_end(attempt).outcome for attempt in attempts] == [Outcome.YIELDED, Outcome.KILLED]
+
+
+def test_a_process_that_cannot_make_its_files_is_started_again(make_lab, monkeypatch):
+    lab = make_lab("fork", "counts")
+    blocked = lab.folder / "attempts" / "0-1" / "stdout.log"
+    begin = lab.executor._nursery.begin
+
+    def begin_blocked(attempt):
+        if not lab.facts:
+            blocked.mkdir()
+            lab.facts.append("blocked")
+        begin(attempt)
+
+    monkeypatch.setattr(lab.executor._nursery, "begin", begin_blocked)
+    attempt = lab.launch()
+    assert lab.until_end(attempt).outcome is Outcome.COMPLETED
+
+
+@both
+def test_what_is_printed_without_end_is_bounded_on_disk(make_lab, kind, monkeypatch):
+    for name, value in (("MOST_BYTES", 300_000), ("KEPT_BYTES", 50_000), ("EVERY_S", 0.05)):
+        monkeypatch.setattr(printed, name, value)
+    lab = make_lab(kind, "prints_endlessly")
+    attempt = lab.launch()
+    folder = lab.folder / "attempts" / attempt
+    lab.until(lambda: (folder / "stderr.log.1").exists() and (folder / "stdout.log.1").exists())
+    kept = (folder / "stdout.log.1").read_bytes()
+    assert kept.startswith(b"[foresail: ")
+    assert b"bytes before this were cut" in kept[:80]
+    assert len(kept) < 51_000
+    lab.executor.perform(Kill(attempt))
+    lab.until_end(attempt)
+
+
+@both
+def test_files_of_an_attempt_go_when_its_end_is_recorded(make_lab, kind):
+    lab = make_lab(kind, "counts")
+    attempt = lab.launch()
+    lab.until_end(attempt)
+    assert (lab.folder / "attempts" / attempt / "spool.jsonl").exists(), "until the driver asks again"
+    lab.executor.poll(lab.clock.now_s())
+    assert not (lab.folder / "attempts" / attempt).exists()
+    lab.launch()
+    assert not lab.executor.poll(lab.clock.now_s() + 0.2), "what is over is not begun again"
+
+
+def test_what_a_training_printed_or_left_in_its_folder_stays(make_lab):
+    lab = make_lab("fork", "cleans_up")
+    attempt = lab.launch()
+    lab.until_point(attempt)
+    lab.executor.perform(Kill(attempt))
+    lab.until_end(attempt)
+    lab.executor.poll(lab.clock.now_s())
+    assert {p.name for p in (lab.folder / "attempts" / attempt).iterdir()} == {"cleaned"}
+
+
+def test_the_oldest_logs_go_when_all_are_too_much(tmp_path):
+    kept = printed.Printed(most_bytes=250)
+    for n in range(4):
+        folder = AttemptFolder(tmp_path / str(n))
+        folder.path.mkdir()
+        folder.stdout.write_bytes(b"x" * 100)
+        kept.ended(folder)
+    assert [(tmp_path / str(n) / "stdout.log").exists() for n in range(4)] == [False, False, True, True]
+
+
+@both
+def test_an_attempt_of_which_the_log_does_not_know_is_ended_and_set_apart(make_lab, kind):
+    """A torn log lost the start: its number is given again, to another configuration."""
+    lab = make_lab(kind, "counts")
+    attempt = lab.launch(config={"steps": 10_000, "pause_s": 0.001})
+    lab.until_point(attempt)
+    pid, study = pid_of(lab, attempt), StudyFolder(lab.folder)
+    assert not set_strangers_apart(study, {attempt: launch_of(attempt, {"steps": 10_000, "pause_s": 0.001})})
+    (aside,) = set_strangers_apart(study, {})
+    assert not is_alive(pid)
+    assert aside.name == "0-1.lost-1"
+    assert (aside / "spool.jsonl").exists()
+    other = make_lab(kind, "counts")
+    assert other.until_end(other.launch(config={"steps": 2})).outcome is Outcome.COMPLETED
+    assert other.values() == [1, 2]
+
+
+def test_a_folder_of_another_start_is_not_taken_for_the_same(make_lab):
+    first = make_lab("fork", "counts")
+    attempt = first.launch(config={"steps": 3})
+    first.until_end(attempt)
+    second = make_lab("fork", "counts")
+    second.until_end(second.launch(config={"steps": 2}))
+    assert second.values() == [1, 2]
+    assert (second.folder / "attempts" / "0-1.lost-1").exists()
+
+
+def test_a_study_folder_is_its_owners_alone(make_lab):
+    umask = os.umask(0)
+    try:
+        lab = make_lab("fork", "counts")
+    finally:
+        os.umask(umask)
+    assert lab.folder.stat().st_mode & 0o777 == 0o700
+
+
+def launch_of(attempt, config):
+    return Launch(attempt=attempt, trial=TrialId(0), number=1, config=config, cores=(0,))
+
+
+# --- functions that no other process can import ------------------------------------------------------------------
+
+
+def closure_of(step):
+    """As a notebook makes them: what it uses is not at the top level of any file."""
+    values = [0.25 * step, 0.5 * step]
+
+    def train(run):
+        for value in values:
+            run.report(accuracy=value)
+
+    return train
+
+
+@pytest.fixture
+def threaded():
+    """This process has a second thread, so it cannot be forked: a notebook's kernel has several."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
+def lab_of(folder, target):
+    clock = WallClock()
+    executor = LocalExecutor(folder, clock=clock, goal=GOAL, target=target)
+    executor.start()
+    return Lab(executor, clock, folder)
+
+
+def test_a_closure_is_carried_over_where_the_process_cannot_be_forked(tmp_path, threaded):
+    lab = lab_of(tmp_path / "study", closure_of(2))
+    try:
+        attempts = [lab.launch(trial) for trial in range(2)]
+        for attempt in attempts:
+            end = lab.until_end(attempt)
+            assert (end.outcome, end.detail) == (Outcome.COMPLETED, "")
+            assert lab.values(attempt) == [0.5, 1.0]
+    finally:
+        lab.executor.close()
+
+
+def test_what_cannot_be_carried_over_is_named_with_what_to_do(tmp_path, threaded):
+    lock = threading.Lock()
+
+    def train(run):
+        with lock:
+            run.report(accuracy=1.0)
+
+    with pytest.raises(CallerError, match=r"train uses lock .* cannot be forked .* cannot be carried over") as caught:
+        lab_of(tmp_path / "study", train)
+    assert "top level of a file" in caught.value.allowed
+
+
+def test_without_cloudpickle_the_error_says_how_to_get_it(tmp_path, threaded, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(CallerError, match=r"cloudpickle.* is not installed") as caught:
+        lab_of(tmp_path / "study", closure_of(1))
+    assert "pip install 'foresail[notebook]'" in caught.value.do

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from foresail.core.words import TrialId
 from foresail.policies.chain import GIFTS, LOWEST, PRICES, VALUES, Chain, index, looks, read, unit
 from foresail.policies.ranks import promoted, rungs
-from foresail.policies.widths import Scaling, pays, spread
+from foresail.policies.widths import Scaling, Seat, pays, spread
 
 
 def simulated(trials: int, *, seed: int = 0, mean: float = 0.2, width: float = 0.1, share: float = 0.5) -> np.ndarray:
@@ -92,10 +92,25 @@ def test_being_able_to_stop_is_worth_something() -> None:
 
 
 def test_no_table_has_a_row_that_was_never_written() -> None:
-    end = CHAIN.tables.end  # a row of weight 0 must not be read as nan
-    assert np.isfinite(end).all()
-    assert ((end >= LOWEST) & (end <= 0.0)).all()
-    assert (end[0, len(GIFTS) :] == 0.0).all()
+    tables = CHAIN.tables  # what memory held before must not be read, were it with weight 0
+    assert all(np.isfinite(table).all() for table in (tables.going, tables.reach, tables.end))
+    assert ((tables.end >= LOWEST) & (tables.end <= 0.0)).all()
+    rows = tables.end[0].reshape(len(VALUES), len(GIFTS))
+    assert rows == pytest.approx(np.tile(rows[0], (len(VALUES), 1))), "before the first look no value counts"
+
+
+def test_trials_that_come_to_an_early_end_are_expected_to() -> None:
+    """Half of them end on their way to the look at 8 steps: less is expected of those before it, and as much after."""
+    values, over = simulated(60), np.zeros((60, len(looks(20))))
+    over[::2, 5] = 1.0
+    over[::2, 6:], values[::2, 6:] = np.nan, np.nan
+    chain = Chain.fit(looks(20), values, over)
+    assert chain.gone_K[5] == pytest.approx(0.5, abs=0.05)
+    assert chain.gone_K[[0, 4, 6]] == pytest.approx(0.0)
+    whole = Chain.fit(looks(20), values).tables.reach[:, len(GIFTS) * 16, -1]
+    ours = chain.tables.reach[:, len(GIFTS) * 16, -1]
+    assert (ours[1:6] < 0.9 * whole[1:6]).all()
+    assert ours[6:] == pytest.approx(whole[6:])
 
 
 def test_tables_are_read_straight_between_their_corners() -> None:
@@ -111,19 +126,39 @@ def test_tables_are_read_straight_between_their_corners() -> None:
 )
 @settings(max_examples=60)
 def test_greedy_widths_are_the_best_there_are(rates: list[float], units: int, exponent: float, widest: int) -> None:
+    """A unit goes where it adds most, whether as the first of a trial or as one more of another's."""
     rates = sorted(rates, reverse=True)
     scaling = Scaling(exponent)
-    given_ = spread(rates, units, scaling, widest=widest)
-    assert sum(given_) <= units
+    given_ = spread([Seat(rate) for rate in rates], units, scaling, widest=widest, most=len(rates))
+    assert sum(given_) == min(units, widest * len(rates))
     assert max(given_) <= widest
     assert given_ == sorted(given_, reverse=True) or len(set(rates)) < len(rates)
 
     def worth(widths: tuple[int, ...] | list[int]) -> float:
         return sum(r * scaling.speedup(k) for r, k in zip(rates, widths, strict=True) if k)
 
-    first = [1 if place < units else 0 for place in range(len(rates))]
-    options = product(*(range(low, (widest if low else 0) + 1) for low in first))
+    options = product(range(widest + 1), repeat=len(rates))
     assert worth(given_) >= max(worth(o) for o in options if sum(o) <= units) - 1e-9
+
+
+def test_a_strong_trial_is_widened_before_a_weak_one_starts() -> None:
+    strong, weak = Seat(1.0), Seat(0.2)
+    assert spread([strong, weak, weak], 3, Scaling(0.8), widest=4, most=3) == [3, 0, 0]
+    assert spread([strong, strong, weak], 3, Scaling(0.8), widest=4, most=3) == [2, 1, 0]
+    assert spread([strong, weak, weak], 3, Scaling(0.8), widest=1, most=3) == [1, 1, 1]
+    assert spread([strong, Seat(0.0, now=1, least=1), weak], 3, Scaling(0.8), widest=4, most=3) == [2, 1, 0]
+
+
+def test_who_runs_is_widened_only_if_that_pays_its_restart() -> None:
+    """What the change would not pay goes to the next."""
+    seats = [Seat(1.0, now=1, least=1, dwell_s=10.0), Seat(0.1)]
+    shared = lambda restart_s: spread(seats, 3, Scaling(0.8), widest=4, most=2, restart_s=restart_s)
+    assert shared(1.0) == [3, 0]
+    assert shared(8.0) == [1, 2]
+
+
+def test_no_more_trials_run_than_may() -> None:
+    assert spread([Seat(1.0)] * 4, 4, Scaling(0.8), widest=4, most=2) == [2, 2, 0, 0]
 
 
 def test_the_exponent_is_learned_from_pairs_of_widths() -> None:

@@ -109,6 +109,23 @@ def test_the_opportunistic_give_way_when_their_turn_is_over(seer: Seer) -> None:
     assert [a.trial for a in study.view.attempts.values()] == [0]
 
 
+def test_without_pausing_nobody_leaves_for_another(seer: Seer) -> None:
+    study = pop(cores=1, pause=False)
+    seer.odds = {0: 0.2}
+    for step in range(1, 12):
+        study.point("0-1", step, 0.3)
+    assert [a.trial for a in study.view.attempts.values()] == [0]
+    assert not study.view.attempts["0-1"].ending  # type: ignore[index]
+    study.end("0-1")
+    study.point("1-1", 1, 0.2)
+    seer.odds = {1: 0.01}
+    for step in range(2, 9):
+        study.point("1-1", step, 0.2)
+    assert study.view.trials[1].ended is not None, "the poor are ended as ever"
+    made = [v.act for e in study.log if isinstance(e, ev.Planned) for v in e.verdicts]
+    assert Act.WAIT not in made
+
+
 @pytest.mark.parametrize(("step", "act"), [(2, Act.WAIT), (6, Act.WAIT), (8, Act.END), (10, Act.END)])
 def test_the_poor_are_ended_only_when_two_fifths_were_seen(seer: Seer, step: int, act: Act) -> None:
     study = pop()

@@ -438,6 +438,10 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     assert body.encode() == encode(point(1))
 
 
+CAME_LATER = {1: {ev.AttemptSilent, ev.MachinesChanged, ev.Noted}}
+"""Kinds of events that a schema got after its log was kept. New fields are optional and not set there."""
+
+
 def test_there_is_a_reader_for_every_schema_number() -> None:
     assert set(READERS) == set(range(1, SCHEMA + 1))
 
@@ -451,5 +455,8 @@ def test_the_kept_log_of_each_schema_is_read(schema: int, tmp_path: Path) -> Non
     for write in (False, True):
         with SqliteStore.open(tmp_path / "a.db", write=write) as store:
             events = [event for _, event in store.read()]
-        assert {type(event) for event in events} == set(ev.Event.__args__)
-        assert [repr(event) for event in events] == expected
+        assert {type(event) for event in events} == set(ev.Event.__args__) - CAME_LATER[schema]
+        told = [repr(event) for event in events]
+        for unset in (", silence_s=UNSET", ", parallel=UNSET"):
+            told = [line.replace(unset, "") for line in told]
+        assert told == expected

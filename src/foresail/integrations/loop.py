@@ -1,0 +1,67 @@
+"""The steps of a training whose loop a framework owns: what `run.steps()` is for a loop of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from foresail.worker.run import Run
+
+
+class Loop:
+    """Begun once, then told of each step's end.
+
+    Args:
+        run: the trial's handle.
+        max: steps of the whole training; None: not known.
+        save: writes the framework's state into the folder that it is given.
+    """
+
+    def __init__(self, run: Run, max: int | None, save: Callable[[Path], object]) -> None:
+        self._run = run
+        self._names: frozenset[str] = frozenset()
+        run.on_save(save)
+        self._steps: Iterator[int] = run.steps(max=max)
+
+    def begin(self) -> None:
+        """The first step begins; random states are restored here where the trial resumes.
+
+        Raises:
+            Yielded: the trial is to leave at once.
+        """
+        next(self._steps, None)
+
+    def report(self, metrics: Mapping[str, Any]) -> None:
+        """Report those of the metrics that are numbers; the first report fixes their names."""
+        numbers = numbers_in(metrics)
+        self._names = self._names or frozenset(numbers)
+        self._run.report(**{name: value for name, value in numbers.items() if name in self._names})
+
+    def end_step(self) -> None:
+        """The step is over: a checkpoint is taken where one is due.
+
+        Raises:
+            Yielded: the trial is to leave; its state is saved.
+        """
+        next(self._steps, None)
+
+
+def kept_in(run: Run) -> Path | None:
+    """The folder that the framework's state was saved in; None for a fresh start."""
+    found: list[Path] = []
+    run.on_load(found.append)
+    return found[0] if found else None
+
+
+def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the metrics that are numbers, as floats."""
+    return {name: float(value) for name, value in metrics.items() if _is_number(value)}
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return not isinstance(value, str | bytes | bool)

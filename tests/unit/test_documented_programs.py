@@ -1,0 +1,44 @@
+"""Programs in the documentation that stand for themselves are run as a reader would run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def programs(page: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    return [code for code in found if "__main__" in code]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("page", "needs", "printed"),
+    [("optuna.md", "optuna", "lr"), ("trackers.md", "pandas", "score"), ("ray-tune.md", "foresail", "lr")],
+)
+def test_the_program_runs(page: str, needs: str, printed: str, tmp_path: Path) -> None:
+    if find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    (code,) = programs(page)
+    (tmp_path / "program.py").write_text(code)
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
