@@ -58,7 +58,14 @@ def load_events(storage: Path) -> list[ev.Event]:
 
 def load_view(storage: Path) -> View:
     """The study as its log stands; errors as `load_events`, and CallerError for a log without a study."""
-    return view_of(load_events(storage), storage)
+    store = SqliteStore.open(storage, write=False)
+    try:
+        view = fold(event for _, event in store.read())
+    finally:
+        store.close()
+    if not view.events:
+        raise _no_study(storage)
+    return view
 
 
 def view_of(events: Sequence[ev.Event], storage: Path) -> View:
@@ -68,8 +75,12 @@ def view_of(events: Sequence[ev.Event], storage: Path) -> View:
         CallerError: the log holds no study.
     """
     if not events:
-        raise CallerError(f"{storage} holds no study yet", do="start it with `foresail run`, or study.run()")
+        raise _no_study(storage)
     return fold(events)
+
+
+def _no_study(storage: Path) -> CallerError:
+    return CallerError(f"{storage} holds no study yet", do="start it with `foresail run`, or study.run()")
 
 
 def load_result(storage: Path) -> Result:
@@ -90,6 +101,8 @@ def driver_of(storage: Path) -> str | None:
 
     Tells the truth for drivers on this machine; one on another machine is believed as long as its lock is held.
     """
+    if not storage.is_file():
+        return None
     lock = storage.with_name(storage.name + ".lock")
     try:
         holder = json.loads(lock.read_bytes()[:512])

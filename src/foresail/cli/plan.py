@@ -31,7 +31,9 @@ _DIMENSIONS = ("layers", "hidden", "heads", "seq_len")
 @click.option("--seq-len", type=click.IntRange(min=1), help="Tokens of a sample.")
 @click.option("--vocab", type=click.IntRange(min=1), default=51_200, show_default=True, help="Vocabulary.")
 @click.option("--flash/--no-flash", default=True, show_default=True, help="Attention keeps no score matrix.")
-@click.option("--module", "target", help="A PyTorch model instead of dimensions: PACKAGE.MODULE:FUNCTION or FILE.py:FUNCTION.")
+@click.option(
+    "--module", "target", help="A PyTorch model instead of dimensions: PACKAGE.MODULE:FUNCTION or FILE.py:FUNCTION."
+)
 @click.option("--device", "device_name", required=True, help="A device of the file, such as A100 or H100.")
 @click.option("--devices", type=click.IntRange(min=1), required=True, help="How many of them.")
 @click.option("--per-node", type=click.IntRange(min=1), help="Devices in a machine (default: the file's).")

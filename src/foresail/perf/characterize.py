@@ -1,8 +1,9 @@
 """Features of a PyTorch model and a batch, without a GPU and without computing anything.
 
 The model's forward pass runs once on the meta device, where tensors have shapes and no data. FLOPs come from
-`torch.utils.flop_counter`, attention counts as fused; operations, bytes moved and bytes kept for the backward pass are counted on the
-way. Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from steps.
+`torch.utils.flop_counter`; operations, bytes moved and bytes kept for the backward pass are counted on the way.
+Attention counts as fused. Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from
+steps.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
                     counts.traffic_bytes += sum(t.numel() * t.element_size() for t in (*made, *read))
             return out
 
-    class Fused(torch.autograd.Function):  # type: ignore[misc,name-defined]
+    class Fused(torch.autograd.Function):
         """Attention that keeps no score matrix, as accelerators run it (Dao et al., NeurIPS 2022)."""
 
         @staticmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -186,10 +187,10 @@ def _search(search_alg: Any) -> str:
 def _cores(trainable: Any) -> int:
     resources = getattr(trainable, "resources", {})
     if isinstance(trainable, functools.partial) and not resources:
-        return _cores(trainable.func)
+        resources = getattr(trainable.func, "resources", {})
     if resources.get("gpu"):
         warnings.warn("GPUs of with_resources are not assigned: trials see all of them", RuntimeWarning)
-    return max(1, round(resources.get("cpu", 1)))
+    return max(1, round(float(resources.get("cpu", 1))))
 
 
 # --- results -----------------------------------------------------------------------------------------------------
@@ -239,16 +240,17 @@ class ResultGrid(Sequence[TuneResult]):
         Raises:
             CallerError: no trial has reported the metric.
         """
-        metric, mode = metric or self._tune.metric, mode or self._tune.mode
+        metric, mode = metric or self._tune.metric or "", mode or self._tune.mode
         sign = 1.0 if mode == "max" else -1.0
-        scored = []
+        best: tuple[float, TuneResult] | None = None
         for result in self._results:
             reports = result.history[-1:] if scope == "last" else result.history
-            values = [sign * point[metric] for point in reports if point.get(metric) == point.get(metric, 0.0)]
-            scored += [(max(values), -len(scored), result)] if values and metric in reports[-1] else []
-        if not scored:
+            values = [sign * point[metric] for point in reports if math.isfinite(point.get(metric, math.nan))]
+            if values and (best is None or max(values) > best[0]):
+                best = max(values), result
+        if best is None:
             raise CallerError(f"no trial has reported {metric!r}", do="see the failures: foresail status")
-        return max(scored, key=lambda entry: entry[:2])[2]
+        return best[1]
 
     def get_dataframe(self) -> Any:
         """The last report of each trial as a `pandas.DataFrame`."""
