@@ -50,7 +50,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faults_study import STEPS, TRIALS
 
 SCRIPT = Path(__file__).with_name("faults_study.py")
-STUDY_S = 900.0
+STUDY_S = 1_800.0
 """Longest that one study may take, all its drivers together."""
 
 
