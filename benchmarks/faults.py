@@ -387,7 +387,7 @@ def _attend(scene: Scene, calm: bool, faults_each: int, end_s: float) -> bool:
             scene.driver.kill()
             raise Lost(f"{scene.storage}: the study does not come to its end: {''.join(scene.said)}")
         scene.note_recovery()
-        if left and time.monotonic() >= next_s and scene.last() > scene.known:
+        if left and time.monotonic() >= next_s and scene.workers():
             kind = scene.rng.choice(UP)
             if kind(scene):
                 scene.counts[kind.__name__] += 1
