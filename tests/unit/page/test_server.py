@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 from visitor import HERE, TOKEN
 
+from foresail.cli.main import main
 from foresail.core import events as ev
 from foresail.errors import CallerError
 from foresail.page import server
@@ -28,7 +30,7 @@ def test_the_first_answer_is_everything(client: TestClient, log: list[ev.Event])
     assert first["about"]["name"] == "digits"
     assert [axis["name"] for axis in first["about"]["axes"]] == ["lr", "momentum", "width", "dropout", "optimizer"]
     assert len(first["trials"]) == first["study"]["trials"] == len(first["configs"])
-    assert first["study"]["best"][2] > 0.9
+    assert first["study"]["best"][2] > 0.8
     assert sum(first["study"]["labels"]) > 0
 
 
@@ -144,7 +146,7 @@ def test_the_page_never_makes_html_of_text() -> None:
 
 def test_plotly_comes_from_its_package_and_stays_in_the_cache(client: TestClient) -> None:
     page = client.get("/").text
-    name = page.split('src="/plotly-')[1].split('"')[0]
+    name = page.split('href="/plotly-')[1].split('"')[0]
     answer = client.get(f"/plotly-{name}")
     assert answer.status_code == 200
     assert "plotly.js" in answer.text[:200]
@@ -165,3 +167,12 @@ def test_it_listens_on_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_study_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="there is no study"):
         server.serve(tmp_path / "none.db", ready=lambda address: None)
+
+
+def test_the_command_teaches_and_names_what_is_not_there(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["serve", "--help"])
+    assert shown.exit_code == 0
+    assert "ssh -L" in shown.stdout
+    missing = CliRunner().invoke(main, ["serve", str(tmp_path / "none.db")])
+    assert missing.exit_code == 2
+    assert "there is no study at" in missing.stderr
