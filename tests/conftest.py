@@ -61,7 +61,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
 def local_ray() -> Iterator[None]:
     """A Ray cluster of one machine with four CPUs."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install foresail[ray]")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "150"}
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
     yield
     ray.shutdown()

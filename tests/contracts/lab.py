@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ from foresail.core.words import AttemptId, TrialId, attempt_id
 from foresail.ports import Executor
 
 GOAL = Goal("accuracy", "max", target=1e9)
-PATIENCE_S = 60.0
+PATIENCE_S = float(os.environ.get("FORESAIL_PATIENCE_S", "60"))
+"""More on a machine that is busy with other things."""
 
 F = TypeVar("F", bound=ev.Happened)
 

@@ -12,7 +12,7 @@ from foresail.policies.registry import NAMES
 from foresail.testing.history import Case, play
 
 BATCH = 20
-BATCHES = {"fifo": 3, "median": 3, "asha": 3, "asha-stop": 3, "pop": 3}
+BATCHES = {"fifo": 3, "median": 3, "asha": 3, "asha-stop": 3, "pop": 3, "hybrid": 3}
 MANY = 3_000
 
 

@@ -434,7 +434,7 @@ def acts_before_it_records(patch: Patch) -> None:
             self.executor.perform(command)
         events = [e for s in steps for e in s.events]
         if events:
-            self._append(events, durable=True)
+            self.store.append(events, durable=True)
 
     patch.setattr(Driver, "_handle", hasty)
 

@@ -61,7 +61,7 @@ def leftovers(storage: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["asha", "pop"])
+@pytest.mark.parametrize("policy", ["asha", "pop", "hybrid"])
 def test_twenty_kills_lose_nothing(tmp_path: Path, policy: str) -> None:
     storage, rng = tmp_path / "study.db", random.Random(policy)
     kills, ended = 0, False

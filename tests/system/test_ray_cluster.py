@@ -33,7 +33,7 @@ PATIENCE_S = 120.0
 def cluster() -> Iterator[Any]:
     """A head without CPUs, so that what is killed is never the head."""
     utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed: pip install foresail[ray]")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "150"}
     made = utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     yield made
     made.shutdown()

@@ -22,7 +22,8 @@ def programs(page: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("page", "needs", "printed"), [("optuna.md", "optuna", "lr"), ("trackers.md", "pandas", "score")]
+    ("page", "needs", "printed"),
+    [("optuna.md", "optuna", "lr"), ("trackers.md", "pandas", "score"), ("ray-tune.md", "foresail", "lr")],
 )
 def test_the_program_runs(page: str, needs: str, printed: str, tmp_path: Path) -> None:
     if find_spec(needs) is None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -101,20 +102,27 @@ def _drive(
     trouble: Callable[[str], None] | None,
     on: str,
 ) -> Result:
-    events = [event for _, event in store.read()]
-    spec = _agreed(events, spec, storage)
+    first, events = read_log(store)
+    spec = _agreed(first, spec, storage)
     controller = controller_of(spec)
-    if not events:
+    if first is None:
         _check_unused(storage)
         created = ev.StudyCreated(at_s=0.0, spec=spec)
         store.append([created], durable=True)
-        events = [created]
+        events = iter([created])
     controller.load(events)
     if controller.view.ended is not None and controller.view.ended.end != "stopped":
         if watch is not None:
             watch(controller.view, ())
         return result_of(controller.view, storage, folder_of(storage))
     return _run(controller, store, storage, train, watch, trouble, on)
+
+
+def read_log(store: Store) -> tuple[ev.Event | None, Iterator[ev.Event]]:
+    """The first event of a log, None where there is none, and all of them: one at a time, since a log may be long."""
+    events = (event for _, event in store.read())
+    first = next(events, None)
+    return first, events if first is None else chain([first], events)
 
 
 def _run(
@@ -186,13 +194,12 @@ def _check_unused(storage: Path) -> None:
         )
 
 
-def _agreed(events: list[ev.Event], spec: StudySpec | None, storage: Path) -> StudySpec:
+def _agreed(first: ev.Event | None, spec: StudySpec | None, storage: Path) -> StudySpec:
     """The stored study, if it is the one that is asked for."""
-    if not events:
+    if first is None:
         if spec is None:
             raise CallerError(f"{storage} holds no study yet", do="start one with foresail run, or study.run()")
         return spec
-    first = events[0]
     if not isinstance(first, ev.StudyCreated):
         raise CallerError(f"{storage} does not begin with a study", do="it is damaged; see foresail doctor")
     if spec is not None:

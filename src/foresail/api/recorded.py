@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foresail.api.result import Result, result_of
+from foresail.api.speeds import Pace, folded, pace
 from foresail.core import events as ev
 from foresail.core.view import View, fold
 from foresail.errors import CallerError
@@ -57,7 +58,14 @@ def load_events(storage: Path) -> list[ev.Event]:
 
 def load_view(storage: Path) -> View:
     """The study as its log stands; errors as `load_events`, and CallerError for a log without a study."""
-    return view_of(load_events(storage), storage)
+    store = SqliteStore.open(storage, write=False)
+    try:
+        view = fold(event for _, event in store.read())
+    finally:
+        store.close()
+    if not view.events:
+        raise _no_study(storage)
+    return view
 
 
 def view_of(events: Sequence[ev.Event], storage: Path) -> View:
@@ -67,8 +75,12 @@ def view_of(events: Sequence[ev.Event], storage: Path) -> View:
         CallerError: the log holds no study.
     """
     if not events:
-        raise CallerError(f"{storage} holds no study yet", do="start it with `foresail run`, or study.run()")
+        raise _no_study(storage)
     return fold(events)
+
+
+def _no_study(storage: Path) -> CallerError:
+    return CallerError(f"{storage} holds no study yet", do="start it with `foresail run`, or study.run()")
 
 
 def load_result(storage: Path) -> Result:
@@ -76,11 +88,21 @@ def load_result(storage: Path) -> Result:
     return result_of(load_view(storage), storage, folder_of(storage))
 
 
+def load_paced(storage: Path) -> tuple[Result, Pace | None]:
+    """The result as the log stands, and what steps take; errors as `load_view`."""
+    events = load_events(storage)
+    view_of(events[:1], storage)
+    view, speeds = folded(events)
+    return result_of(view, storage, folder_of(storage)), pace(view, speeds)
+
+
 def driver_of(storage: Path) -> str | None:
     """Who is driving the study now, "process 4711 on myhost"; None if nobody is.
 
     Tells the truth for drivers on this machine; one on another machine is believed as long as its lock is held.
     """
+    if not storage.is_file():
+        return None
     lock = storage.with_name(storage.name + ".lock")
     try:
         holder = json.loads(lock.read_bytes()[:512])

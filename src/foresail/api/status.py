@@ -5,26 +5,31 @@ from __future__ import annotations
 from foresail.api import wording
 from foresail.api.json_form import counts_data
 from foresail.api.result import Result, TrialRow
+from foresail.api.speeds import Pace, told_of_all
 from foresail.api.tables import table
 
 _TITLES = ("trial", "status", "class", "best", "at step", "steps", "attempts", "time", "configuration")
 
 
-def status(result: Result, driver: str | None, *, most: int | None = 20, width: int = 120) -> str:
+def status(
+    result: Result, driver: str | None, *, pace: Pace | None = None, most: int | None = 20, width: int = 120
+) -> str:
     """Goal, best, costs, and the trials, best first.
 
     Args:
         driver: who is at work on the study, None if nobody is.
+        pace: what steps take.
         most: trials to show; None for all.
         width: columns of a line.
     """
     rows = result.trials
     shown = table(_TITLES, [_cells(row) for row in rows[:most]], width=width, left=("status", "class"))
     more = f"\nand {len(rows) - most} more: --all" if most is not None and len(rows) > most else ""
-    return f"{_head(result, driver)}\n\n{shown}{more}" if rows else _head(result, driver)
+    head = _head(result, driver, pace)
+    return f"{head}\n\n{shown}{more}" if rows else head
 
 
-def _head(result: Result, driver: str | None) -> str:
+def _head(result: Result, driver: str | None, pace: Pace | None) -> str:
     view = result.view
     counts = ", ".join(f"{n} {name}" for name, n in counts_data(view).items() if n)
     lines = [
@@ -34,6 +39,8 @@ def _head(result: Result, driver: str | None) -> str:
         ("time", _time(result)),
         ("trials", f"{len(view.trials)}: {counts}" if view.trials else "none yet"),
     ]
+    if pace is not None:
+        lines.append(("speed", told_of_all(pace)))
     return "\n".join(f"{title:<8}{text}" for title, text in lines)
 
 

@@ -32,6 +32,24 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
     Raises:
         CallerError: the text has no colon, the module cannot be found, or it has no such function.
     """
+    made: Callable[[SystemConfiguration], Callable[[], object]] = _named(target)
+    return made
+
+
+def model_of(target: str) -> tuple[Any, tuple[Any, ...]]:
+    """What the function named so builds: a model, and one batch as its positional arguments.
+
+    Raises:
+        CallerError: see `load`, or the function returns something else.
+    """
+    found = _named(target)()
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise CallerError(f"{target} returned {type(found).__name__}", allowed="a model and one batch: (model, inputs)")
+    model, inputs = found
+    return model, tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def _named(target: str) -> Callable[..., Any]:
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise CallerError(f"{target!r} names no function", allowed="FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION")
@@ -47,12 +65,16 @@ def load(target: str) -> Callable[[SystemConfiguration], Callable[[], object]]:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
     else:
-        module = importlib.import_module(place)
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            raise CallerError(f"{target!r}: {error}", do="run from the folder where it can be imported") from error
     found = getattr(module, name, None)
     if not callable(found):
-        raise CallerError(f"{place} has no function {name!r}", do="name the function that builds one step")
-    made: Callable[[SystemConfiguration], Callable[[], object]] = found
-    return made
+        raise CallerError(f"{place} has no function {name!r}", do="name one that it has")
+    function: Callable[..., Any] = found
+    return function
 
 
 def main() -> None:
@@ -65,7 +87,9 @@ def main() -> None:
         step = load(request["target"])(system)
         _limit_threads(system.threads)
         warm = [_timed(step) for _ in range(_WARM_UP_STEPS)]
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's own
+            raise
         print(json.dumps({"out_of_memory": True}), file=answers)
         return
     print(json.dumps({"ready": min(warm)}), file=answers)
@@ -73,8 +97,7 @@ def main() -> None:
     if len(order) != 2 or order[0] != "go":
         return
     times = [_timed(step) for _ in range(int(order[1]))]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"step_s": times, "memory_bytes": peak}), file=answers)
+    print(json.dumps({"step_s": times, "memory_bytes": _peak_bytes()}), file=answers)
     answers.flush()
     os._exit(0)  # loader workers and process groups may take seconds to say goodbye
 
@@ -86,9 +109,26 @@ def _limit_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
+def _gpu() -> Any:
+    """PyTorch's CUDA, if the job uses it: what it launches is not done when the step returns."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
+def _peak_bytes() -> int:
+    """Of the device that the job uses, or else of this process."""
+    gpu = _gpu()
+    if gpu is not None:
+        return int(gpu.max_memory_reserved())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def _timed(step: Callable[[], object]) -> float:
     start = time.perf_counter()
     step()
+    gpu = _gpu()
+    if gpu is not None:
+        gpu.synchronize()
     return time.perf_counter() - start
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from foresail.api import wording
 from foresail.api.recorded import view_of
+from foresail.api.speeds import StepTime, folded, step_time, told_of
 from foresail.api.summary import traces
 from foresail.core import events as ev
 from foresail.core.plan import Verdict
@@ -65,6 +66,7 @@ class Story:
     max_steps: int | None
     seconds: float
     device_s: float
+    step: StepTime | None
     chapters: list[Chapter]
     points: list[Point]
     outputs: list[str]
@@ -77,7 +79,8 @@ def story_of(events: Sequence[ev.Event], number: int, storage: Path, folder: Pat
     Raises:
         CallerError: there is no such trial.
     """
-    view = view_of(events, storage)
+    view_of(events[:1], storage)
+    view, speeds = folded(events)
     if not 0 <= number < len(view.trials):
         known = f"trials 0 to {len(view.trials) - 1}" if view.trials else "no trial yet"
         raise CallerError(f"there is no trial {number} in {storage}", allowed=known, do="foresail status lists them")
@@ -99,6 +102,7 @@ def story_of(events: Sequence[ev.Event], number: int, storage: Path, folder: Pat
         max_steps=trial.max_steps,
         seconds=trial.seconds,
         device_s=trial.device_s,
+        step=step_time(view, speeds, trial),
         chapters=[chapter for event in events for chapter in _chapters(view, event, trial.id)],
         points=[_point(e) for e in events if isinstance(e, ev.PointReported) and trial_of(e.attempt) == trial.id],
         outputs=_outputs(view, trial, folder),
@@ -225,6 +229,8 @@ def _head(story: Story) -> Iterator[str]:
     of = f" of {story.max_steps}" if story.max_steps else ""
     cost = f"{wording.duration(story.seconds)} of training, {wording.duration(story.device_s)} of core time"
     yield f"  {story.steps}{of} steps, {cost}"
+    if story.step is not None:
+        yield f"  {told_of(story.step)}"
 
 
 def _times(story: Story) -> Iterator[str]:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,8 +25,13 @@ from foresail.driver.loop import Watcher
 from foresail.errors import CallerError
 from foresail.space import Space
 
-DEFAULT_POLICY = "pop"
+DEFAULT_POLICY = "hybrid"
 DEFAULT_SEARCH = "random"
+
+_SECRET = re.compile(
+    r"(^|_)(SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.IGNORECASE
+)
+"""Names of variables that hold secrets."""
 
 Named = str | Mapping[str, Any]
 """A policy or a search: its name, or {"name": ..., option: value}."""
@@ -45,10 +50,12 @@ class Study:
         storage: file of the study's log, "<name>.db" if not given. Logs and checkpoints lie beside it, in
             "<name>.runs".
         name: for people; the name of the storage file if not given.
-        policy: who gets which resources: "pop", "asha", "asha-stop", "median", "fifo", or a mapping with options.
+        policy: who gets which resources: "hybrid", "pop", "asha", "asha-stop", "median", "fifo", or a mapping with
+            options.
         search: which configurations come next: "random", "sobol", "grid", "tpe", "gp", "cmaes".
         workers: trials at a time; as many as fit on the machine if not given.
-        cores_per_trial: cores, and so threads, of each.
+        cores_per_trial: cores, and so threads, of each; "auto": one, and more where no other trial needs them and the
+            study's steps say that they make its steps faster.
         parallel: run each trial as several ranks, which share its cores: `fs.Parallel(...)` or a mapping of its words.
         seed: of everything that is drawn. Same seed, same recorded history: same decisions.
         max_steps: steps of a full training, if `run.steps(max=...)` does not say so.
@@ -77,7 +84,7 @@ class Study:
         policy: Named = DEFAULT_POLICY,
         search: Named = DEFAULT_SEARCH,
         workers: int | None = None,
-        cores_per_trial: int = 1,
+        cores_per_trial: int | Literal["auto"] = 1,
         parallel: Parallel | Mapping[str, object] | None = None,
         seed: int = 0,
         max_steps: int | None = None,
@@ -91,7 +98,8 @@ class Study:
         cwd: str | os.PathLike[str] = "",
     ) -> None:
         _check_parts(train, command, space, goal)
-        _check_numbers(workers=workers, cores_per_trial=cores_per_trial, max_steps=max_steps)
+        cores = 1 if cores_per_trial == "auto" else cores_per_trial
+        _check_numbers(workers=workers, cores_per_trial=cores, max_steps=max_steps)
         _check_silence(silence_s)
         _check_from_zero(seed=seed, retries=retries, grace_s=grace_s, keep_bytes=keep_bytes)
         self._train = None if isinstance(train, str) else train
@@ -104,9 +112,9 @@ class Study:
             space=space.to_dict(),
             goal=goal,
             seed=seed,
-            policy=_choice("policy", policy),
+            policy=_elastic(_choice("policy", policy)) if cores_per_trial == "auto" else _choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores_per_trial, _parallel(parallel, cores_per_trial)),
+            resources=Resources(workers, cores, _parallel(parallel, cores)),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
@@ -238,6 +246,10 @@ def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Para
     return parallel
 
 
+def _elastic(policy: Choice) -> Choice:
+    return Choice(policy.name, {**policy.options, "elastic": True})
+
+
 def _choice(what: str, named: Named) -> Choice:
     if isinstance(named, str):
         return Choice(named)
@@ -269,6 +281,12 @@ def _entry(
 ) -> Entry:
     place = str(Path(cwd).resolve()) if cwd else os.getcwd()
     settings = {str(k): str(v) for k, v in (env or {}).items()}
+    for name in settings:
+        if _SECRET.search(name):
+            raise CallerError(
+                f"env.{name} looks like a secret, and env is recorded in the study's log",
+                do="set it in the environment in which the study is run: trials inherit it and nothing records it",
+            )
     if train is None:
         return Entry(command=tuple(str(part) for part in command), cwd=place, env=settings)
     return Entry(function=train if isinstance(train, str) else reference_to(train), cwd=place, env=settings)

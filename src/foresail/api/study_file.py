@@ -3,7 +3,7 @@
     [study]
     command = ["python", "train.py"]      # or function = "train.py:train"
     storage = "digits.db"                 # relative paths are relative to this file
-    policy = "pop"                        # or {name = "asha", eta = 4}
+    policy = "hybrid"                      # or {name = "asha", eta = 4}
 
     [goal]
     maximize = "accuracy"
@@ -293,6 +293,10 @@ def _bound(body: list[ast.stmt]) -> Iterator[str]:
                 yield from _bound([*inner, *other])
 
 
+def _cores(name: str, value: object, folder: Path) -> Any:
+    return value if value == "auto" else _whole(1)(name, value, folder)
+
+
 _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "name": _text,
     "storage": _storage,
@@ -301,7 +305,7 @@ _PARSERS: Mapping[str, Callable[[str, object, Path], Any]] = {
     "policy": _named,
     "search": _named,
     "workers": _whole(1),
-    "cores_per_trial": _whole(1),
+    "cores_per_trial": _cores,
     "parallel": _parallel,
     "seed": _whole(0),
     "max_steps": _whole(1),

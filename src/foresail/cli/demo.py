@@ -17,7 +17,7 @@ from foresail.cli.output import json_option
 @click.option(
     "--storage", type=click.Path(path_type=Path), default="demo.db", show_default=True, help="File of its log."
 )
-@click.option("--policy", default="pop", show_default=True, help="pop, asha, asha-stop, median or fifo.")
+@click.option("--policy", default="hybrid", show_default=True, help="hybrid, pop, asha, asha-stop, median or fifo.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 @json_option
 def command(seed: int, storage: Path, policy: str, quiet: bool, as_json: bool) -> Exit:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from foresail.cli.exits import Exit
-from foresail.cli.output import emit
+from foresail.cli.output import emit, emit_json, json_option
 
 SCRIPT = r"""#!/bin/bash
 #SBATCH --job-name={name}
@@ -55,7 +55,8 @@ exit "$code"
 @click.option(
     "--notice", type=click.IntRange(1), default=120, show_default=True, help="Seconds before the limit to save in."
 )
-def command(file: Path, nodes: int, cpus: int, time: str, notice: int) -> Exit:
+@json_option
+def command(file: Path, nodes: int, cpus: int, time: str, notice: int, as_json: bool) -> Exit:
     """Print a script for sbatch that runs the study of FILE on Ray, on the machines of one allocation.
 
     The folder of FILE must be one that all machines see. Submit the script again to go on after its time limit.
@@ -64,15 +65,17 @@ def command(file: Path, nodes: int, cpus: int, time: str, notice: int) -> Exit:
     from foresail.api.study_file import load_study
 
     name = file_name(load_study(file).spec.name)
-    emit(
-        SCRIPT.format(
-            name=f"foresail-{name}",
-            nodes=nodes,
-            cpus=cpus,
-            time=shlex.quote(time),
-            notice_s=notice,
-            pause_s=1,
-            file=shlex.quote(str(file.resolve())),
-        ).rstrip()
-    )
+    script = SCRIPT.format(
+        name=f"foresail-{name}",
+        nodes=nodes,
+        cpus=cpus,
+        time=shlex.quote(time),
+        notice_s=notice,
+        pause_s=1,
+        file=shlex.quote(str(file.resolve())),
+    ).rstrip()
+    if as_json:
+        emit_json({"script": script})
+    else:
+        emit(script)
     return Exit.DONE

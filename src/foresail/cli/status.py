@@ -18,12 +18,13 @@ from foresail.cli.storage import storage_argument
 def command(storage: Path, everything: bool, as_json: bool) -> Exit:
     """Where the study in STORAGE stands; best trials first. A running study is not disturbed."""
     from foresail.api.json_form import result_data
-    from foresail.api.recorded import driver_of, load_result
+    from foresail.api.recorded import driver_of, load_paced
     from foresail.api.status import status
 
-    result, driver = load_result(storage), driver_of(storage)
+    driver = driver_of(storage)  # asked before the look: who has left by then, has recorded the end
+    result, pace = load_paced(storage)
     if as_json:
-        emit_json({**result_data(result), "driver": driver})
+        emit_json({**result_data(result), "speed": pace, "driver": driver})
     else:
-        emit(status(result, driver, most=None if everything else 20, width=width()))
+        emit(status(result, driver, pace=pace, most=None if everything else 20, width=width()))
     return Exit.DONE

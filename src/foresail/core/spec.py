@@ -60,7 +60,7 @@ class StudySpec(Struct, frozen=True):
     space: dict[str, Any]
     goal: Goal
     seed: int = 0
-    policy: Choice = Choice("pop")
+    policy: Choice = Choice("hybrid")
     search: Choice = Choice("random")
     resources: Resources = Resources()
     entry: Entry = Entry()

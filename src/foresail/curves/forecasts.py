@@ -29,6 +29,7 @@ Trials = NDArray[np.int64]
 _NORMAL = NormalDist()
 _NEGLIGIBLE = 1e-6
 _FEW = 32
+_RIVAL_VALUES = 18  # at which trials are compared: within 0.004 of what many give
 _MOST_GROUPS = 8  # of steps, where a whole horizon is reduced to one number for many values
 _RULE_X, _RULE_W = np.polynomial.legendre.leggauss(8)
 
@@ -158,7 +159,7 @@ class Forecast:
         rivals = 1.0 - self._stays(np.full((trials, 1), low), end)[:, 0] > _NEGLIGIBLE
         who = np.flatnonzero(rivals | (self.best_so_far >= low))
         top = max(low, float(self._top(end)[who].max(initial=low)))
-        values = low + (top - low) * np.linspace(0.0, 1.0, 26) ** 2
+        values = low + (top - low) * np.linspace(0.0, 1.0, _RIVAL_VALUES) ** 2
         values = np.insert(values, 0, low - 1e-5 * max(top - low, 1e-3))  # parts a tie with the best so far
         below = self._stays(np.tile(values, (len(who), 1)), end, who).astype(np.float64)
         edge = np.concatenate([np.zeros((len(who), 1)), below], axis=1)

@@ -144,14 +144,14 @@ class History:
         """One more trial."""
         trials = len(self) + 1
         if trials > len(self._lost):
-            more = 8 + trials // 4
+            more = 8 + trials // 8
             self._steps, self._values = (np.pad(a, ((0, more), (0, 0))) for a in (self._steps, self._values))
             self._numbers, self._lost = np.pad(self._numbers, ((0, 0), (0, more))), np.pad(self._lost, (0, more))
             self._ends = np.pad(self._ends, ((0, 0), (0, more)), constant_values=np.nan)
         self._show(trials)
 
     def _widen(self, width: int) -> None:
-        more = max(width, min(self.steps.shape[1] * 3 // 2, LONGEST)) - self.steps.shape[1]
+        more = max(width, min(self.steps.shape[1] * 5 // 4, LONGEST)) - self.steps.shape[1]
         self._steps, self._values = (np.pad(a, ((0, 0), (0, more))) for a in (self._steps, self._values))
         self._show(len(self))
 

@@ -27,16 +27,19 @@ Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
 _REPLAYED_NUMBERS = np.arange(len(REPLAYED))
+REACH = 2.5  # how far, in replayed fractions, the record of one speaks for others
+_NEAR = np.maximum(1.0 - np.abs(_REPLAYED_NUMBERS[:, None] - _REPLAYED_NUMBERS) / REACH, 0.0)
+_NEAR[0, 1:] = _NEAR[1:, 0] = 0.0  # before its start nothing is known of a curve: another kind of forecast
 SHRINKAGE = 15.0  # finished trials that the prior belief in the forecasts is worth
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 TAIL_SCORE = 1.645  # the upper 5 %
 WIDEST = 2.0  # largest correction of the spread
-# How far to listen to neighbours and gains, to gains alone, and to nothing but the curve; the first by default.
+# How far to listen to neighbours and gains, to gains alone, and to nothing but the curve; the first without a record.
 MIXES = (
-    (0.8, 0.2, 0.0), (0.5, 0.5, 0.0), (0.25, 0.75, 0.0), (0.0, 1.0, 0.0),
-    (0.5, 0.2, 0.3), (0.3, 0.2, 0.5), (0.0, 0.6, 0.4), (0.1, 0.1, 0.8), (0.0, 0.0, 1.0),
+    (0.5, 0.3, 0.2), (0.8, 0.2, 0.0), (0.4, 0.6, 0.0), (0.0, 1.0, 0.0),
+    (0.2, 0.3, 0.5), (0.0, 0.5, 0.5), (0.0, 0.0, 1.0),
 )  # fmt: skip
-DOUBT = 0.02
+TEMPER = 30.0  # one that would have scored worse by a thirtieth of the first's score counts e times less
 # Share of the law without the curve in the law of a young curve (a defensive mixture, Hesterberg 1995).
 DEFENSIVE = 0.2
 
@@ -52,12 +55,8 @@ class Record:
 
     def corrected(self, laws: Laws, fraction_M: Floats) -> Laws:
         """Laws moved and widened by what the record says at each trial's fraction of the schedule."""
-        at = np.interp(fraction_M, REPLAYED, _REPLAYED_NUMBERS)
-        low = np.minimum(at.astype(np.int64), len(REPLAYED) - 2)
-        part = at - low
-        shift = self.shift[low] + part[:, None] * (self.shift[low + 1] - self.shift[low])
-        spread = self.spread[low] + part[:, None] * (self.spread[low + 1] - self.spread[low])
-        upper = self.upper[low] + part * (self.upper[low + 1] - self.upper[low])
+        both = at_fraction(np.stack([self.shift, self.spread], axis=1), fraction_M)
+        shift, spread, upper = both[:, 0], both[:, 1], at_fraction(self.upper, fraction_M)
         wanted = np.where(_SIDES > 0, upper[:, None], 1.0) * SCORES
         wanted = shift[:, :, None] + spread[:, :, None] * wanted[:, None, :]
         return Laws(read(laws.tables, wanted.astype(np.float32)), laws.loadings, laws.freshness)
@@ -92,28 +91,44 @@ def replays_of(history: History, finished: Rows, scale: Scale, end: float, gap: 
 
 
 def record_of(replays: Sequence[Replay], said: Sequence[Floats]) -> Record:
-    """What the replays say about later forecasts; `said` are their tables (D, J, Q)."""
-    shift, spread = np.zeros((len(REPLAYED), KNOTS)), np.ones((len(REPLAYED), KNOTS))
-    upper = np.ones(len(REPLAYED))
+    """What the replays say about later forecasts; `said` are their tables (D, J, Q). Each fraction also learns from
+    those near by."""
+    known = np.zeros(len(REPLAYED))
+    first, second = np.zeros((2, len(REPLAYED), KNOTS))
+    scores: list[Floats | None] = [None] * len(REPLAYED)
     for replay, tables in zip(replays, said, strict=True):
-        r, z = replay.place, scores_at(tables, replay.truth)
-        shift[r], spread[r] = _moments(np.clip(z, -3.0, 3.0))
-        upper[r] = _tail((z[:, -1] - shift[r, -1]) / spread[r, -1])
-    return Record(shift, spread, upper)
+        z = np.clip(scores_at(tables, replay.truth), -3.0, 3.0)
+        r, scores[replay.place] = replay.place, z[:, -1]
+        known[r], first[r], second[r] = len(z), z.sum(axis=0), (z * z).sum(axis=0)
+    known, first, second = (_NEAR @ known)[:, None], _NEAR @ first, _NEAR @ second
+    shift = first / (known + SHRINKAGE)
+    square = second - 2.0 * shift * first + known * shift**2 + SHRINKAGE * (1.0 + shift**2)
+    spread = np.clip(np.sqrt(square / (known + SHRINKAGE)), 1.0 / WIDEST, WIDEST)
+    upper = [1.0 if z is None else _tail((z - shift[r, -1]) / spread[r, -1]) for r, z in enumerate(scores)]
+    return Record(shift, spread, np.array(upper))
 
 
-def best_mix(told: Sequence[tuple[Floats, ...]], truths: Sequence[Floats]) -> tuple[float, float, float]:
-    """Of `MIXES`, the one that would have scored best on the finished trials, averaged over the fractions.
+def best_mixes(replays: Sequence[Replay], told: Sequence[tuple[Floats, ...]]) -> Floats:
+    """How far to listen at each fraction, (R, 3): the mean of `MIXES`, weighed by how each would have scored on the
+    finished trials there and near by (Vovk 1990). `told`: tables of the end (D, Q) of each replay by how much was
+    listened to."""
+    totals = np.zeros((len(REPLAYED), len(MIXES)))
+    for replay, (full, deaf, alone) in zip(replays, told, strict=True):
+        scores = [_table_crps(a * full + b * deaf + c * alone, replay.truth[:, -1]).mean() for a, b, c in MIXES]
+        totals[replay.place] = np.array(scores) / max(scores[0], 1e-9)
+    totals = _NEAR @ totals
+    weight = np.exp(-TEMPER * (totals - totals.min(axis=1, keepdims=True)))
+    result: Floats = weight / weight.sum(axis=1, keepdims=True) @ np.array(MIXES)
+    return result
 
-    The first has the benefit of the doubt: others must beat it by `DOUBT`. `told`: at each fraction, tables of the end
-    (D, Q) by how much was listened to; `truths`: the ends (D,).
-    """
-    totals = np.zeros(len(MIXES))
-    for (full, deaf, alone), truth in zip(told, truths, strict=True):
-        scores = [_table_crps(a * full + b * deaf + c * alone, truth).mean() for a, b, c in MIXES]
-        totals += np.array(scores) / max(scores[0], 1e-9)
-    best = int(np.argmin(totals))
-    return MIXES[best] if totals[best] < (1.0 - DOUBT) * totals[0] else MIXES[0]
+
+def at_fraction(record: Floats, fraction_M: Floats) -> Floats:
+    """What is kept for each replayed fraction (R, ...) at others, (M, ...), straight between."""
+    at = np.interp(fraction_M, REPLAYED, _REPLAYED_NUMBERS)
+    low = np.minimum(at.astype(np.int64), len(REPLAYED) - 2)
+    part = (at - low).reshape((-1,) + (1,) * (record.ndim - 1))
+    result: Floats = record[low] + part * (record[low + 1] - record[low])
+    return result
 
 
 def _table_crps(table_DQ: Floats, truth_D: Floats) -> Floats:
@@ -148,14 +163,6 @@ def _truth(history: History, rows: Rows, part: Cut, scale: Scale) -> Floats:
         right = FLOOR if history.lost[row] else inner[-1]
         truth[i] = np.interp(steps[i], history.steps[row, :n], inner, right=right)
     return truth
-
-
-def _moments(z_DJ: Floats) -> tuple[Floats, Floats]:
-    """Shrunk mean and spread at each knot."""
-    n = len(z_DJ)
-    shift = z_DJ.sum(axis=0) / (n + SHRINKAGE)
-    square = ((z_DJ - shift) ** 2).sum(axis=0) + SHRINKAGE * (1.0 + shift**2)
-    return shift, np.clip(np.sqrt(square / (n + SHRINKAGE)), 1.0 / WIDEST, WIDEST)
 
 
 def _tail(z_D: Floats) -> float:

@@ -157,5 +157,6 @@ def _inverted(covariance: Floats) -> tuple[float, Floats]:
     inverse, failed_too = dpotri(factor, lower=1, overwrite_c=1)
     if failed or failed_too:
         raise np.linalg.LinAlgError(f"a covariance of {len(covariance)} trials is not positive definite")
-    lower = np.tril(inverse)
-    return half_log_determinant, lower + np.tril(inverse, -1).T
+    inverse = inverse + inverse.T  # the upper half was zero
+    inverse.flat[:: len(inverse) + 1] *= 0.5
+    return half_log_determinant, inverse

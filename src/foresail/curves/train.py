@@ -239,7 +239,7 @@ def _arrays(learner: Learner) -> dict[str, Floats]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=12000)
+    parser.add_argument("--steps", type=int, default=16000)
     parser.add_argument("--seed", type=int, default=20240)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("weights.npz"))
     arguments = parser.parse_args()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foresail.curves.earlier import UNLIKE_VARIANCE, Earlier
 from foresail.curves.features import Context, no_context, told
 from foresail.curves.history import History
-from foresail.curves.honesty import MIXES, Record, best_mix, defended, record_of, replays_of
+from foresail.curves.honesty import MIXES, Record, at_fraction, best_mixes, defended, record_of, replays_of
 from foresail.curves.neighbours import PRIOR_SD, USELESS, Neighbours, fit_neighbours
 from foresail.curves.network import Laws, Network, knot_lags
 from foresail.curves.peers import Gains, gains_of
@@ -44,7 +44,7 @@ class GlobalView:
     finished: Rows
     neighbours: Neighbours | None = None
     gains: Gains | None = None
-    mix: tuple[float, float, float] = MIXES[0]
+    mix: Floats | None = None  # for each replayed fraction, one of `MIXES`; the first of them before there is a record
     capped: bool = False  # the best value looks like a ceiling
     record: Record | None = None
     defend: bool = True
@@ -63,11 +63,11 @@ class GlobalView:
         there again."""
         deaf = self._context(trials, rows)
         asked = [deaf if self.neighbours is None else replace(deaf, level=advice[0], level_sd=advice[1])]
-        at = [0, 0, 0]
-        if self.neighbours is not None and (every or self.mix[1] > 0):
+        at, counts = [0, 0, 0], MIXES[0] if self.mix is None else self.mix.max(axis=0)
+        if self.neighbours is not None and (every or counts[1] > 0):
             asked.append(deaf)
             at[1] = at[2] = len(asked) - 1
-        if self.gains is not None and (every or self.mix[2] > 0):
+        if self.gains is not None and (every or counts[2] > 0):
             asked.append(no_context(len(rows), max(self.peers, 1)))
             at[2] = len(asked) - 1
         found = _each(network, trials, asked)
@@ -76,12 +76,13 @@ class GlobalView:
     def mixed(self, told: tuple[Laws, ...], trials: Cut, advice: tuple[Floats, Floats]) -> Laws:
         """One law from those, and tails no thinner than a young curve deserves."""
         full, deaf, alone = (laws.tables for laws in told)
+        shares = np.array([MIXES[0]]) if self.mix is None else at_fraction(self.mix, trials.fraction)
+        shares_M11 = (shares * (trials.prefixes.count_C > 0)[:, None]).astype(np.float32)[:, :, None, None]
         tables = full
-        started = (trials.prefixes.count_C > 0).astype(np.float32)[:, None, None]
         if deaf is not full:
-            tables = tables + (np.float32(self.mix[1]) * started) * (deaf - full)
-        if alone is not deaf:
-            tables = tables + (np.float32(self.mix[2]) * started) * (alone - full)
+            tables = tables + shares_M11[:, 1] * (deaf - full)
+        if alone is not full:
+            tables = tables + shares_M11[:, 2] * (alone - full)
         if self.defend:
             lags = knot_lags(trials.remaining)
             tables = defended(tables, trials.last_value, *advice, trials.fraction, lags / lags[:, -1:])
@@ -155,7 +156,7 @@ def _honest(view: GlobalView, network: Network, history: History, knobs_CK: Floa
     told = [view.told(network, p.trials, p.rows, a, every=True) for p, a in zip(parts, advice, strict=True)]
     if view.neighbours is not None or view.gains is not None:
         ends = [tuple(laws.tables[:, -1] for laws in laws_of_part) for laws_of_part in told]
-        view = replace(view, mix=best_mix(ends, [part.truth[:, -1] for part in parts]))
+        view = replace(view, mix=best_mixes(parts, ends))
     said = [view.mixed(t, p.trials, a).tables for t, p, a in zip(told, parts, advice, strict=True)]
     return replace(view, record=record_of(parts, said))
 

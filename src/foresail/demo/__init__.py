@@ -26,7 +26,7 @@ SPACE = Space(
 
 
 def study(
-    *, seed: int = 0, storage: str | Path = "demo.db", policy: str = "pop", within: str | float = "20 min"
+    *, seed: int = 0, storage: str | Path = "demo.db", policy: str = "hybrid", within: str | float = "20 min"
 ) -> Study:
     """The demo's study.
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from foresail.core.commands import Command, Launch
+from foresail.core.commands import Command
 from foresail.core.events import Fact
 from foresail.core.goal import Goal
 from foresail.core.spec import Entry
@@ -33,14 +33,16 @@ class Agent:
             os.environ.pop(name, None)
         os.environ.update(variables)
         real = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(len(cores))]
-        self._real = {core: real[at % len(real)] for at, core in enumerate(cores)}
-        self._executor = LocalExecutor(Path(folder), clock=_Clock(), goal=goal, target=entry, start="import")
+        places = {core: real[at % len(real)] for at, core in enumerate(cores)}
+        self._executor = LocalExecutor(
+            Path(folder), clock=_Clock(), goal=goal, target=entry, start="import", places=places
+        )
         self._executor.start()
 
     def turn(self, commands: Sequence[Command], wait_s: float) -> Sequence[Fact]:
         """Perform the commands, then wait for news, for `wait_s` at most."""
         for command in commands:
-            self._executor.perform(self._here(command))
+            self._executor.perform(command)
         return self._executor.poll(time.monotonic() + (0.0 if commands else wait_s))
 
     def wake(self) -> None:
@@ -51,18 +53,6 @@ class Agent:
         """End everything; the last news."""
         self._executor.close(grace_s)
         return self._executor.poll(0.0)
-
-    def _here(self, command: Command) -> Command:
-        if not isinstance(command, Launch):
-            return command
-        mine = tuple(dict.fromkeys(self._real[core] for core in command.cores))
-        return _with_cores(command, mine)
-
-
-def _with_cores(launch: Launch, cores: tuple[int, ...]) -> Launch:
-    import msgspec
-
-    return msgspec.structs.replace(launch, cores=cores)
 
 
 class _Clock:

@@ -68,7 +68,7 @@ def become(
 
 
 def _settle(folder: AttemptFolder, grant: Grant, user_set: tuple[str, ...], rank: int) -> None:
-    ranks = grant.layout.ranks
+    ranks = 1 if grant.entry.command else grant.layout.ranks
     os.environ.pop("FORESAIL_TEMPLATE", None)
     os.environ.update(environment(folder, grant))
     if ranks > 1:

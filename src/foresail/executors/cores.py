@@ -60,6 +60,10 @@ def set_library_threads(threads: int, *, user_set: Sequence[str]) -> None:
     """Tell libraries that were imported before the fork; they have read their variables already."""
     if "OMP_NUM_THREADS" not in user_set and (torch := sys.modules.get("torch")):
         torch.set_num_threads(threads)
+    if "OMP_NUM_THREADS" not in user_set:
+        for library in _mapped("libgomp", "libomp", "libiomp"):
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(library).omp_set_num_threads(threads)
     if "NUMEXPR_NUM_THREADS" not in user_set and (numexpr := sys.modules.get("numexpr")):
         numexpr.set_num_threads(threads)
     if "OPENBLAS_NUM_THREADS" not in user_set:
@@ -78,9 +82,15 @@ def _has_pthreads(library: str) -> bool:
 
 def _openblas_libraries() -> set[str]:
     """Files of the OpenBLAS copies in this process: numpy and scipy each bring one."""
+    return _mapped("openblas")
+
+
+def _mapped(*words: str) -> set[str]:
+    """Files of libraries in this process whose names hold one of these: Python packages bring copies of their own."""
     try:
         with open("/proc/self/maps") as maps:
-            return {line.split(maxsplit=5)[5].strip() for line in maps if "openblas" in line}
+            files = {parts[5].strip() for line in maps if len(parts := line.split(maxsplit=5)) == 6}
+            return {file for file in files if any(word in os.path.basename(file) for word in words)}
     except OSError:
         return set()
 

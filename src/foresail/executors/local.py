@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
 
@@ -63,6 +63,7 @@ class LocalExecutor:
         start: "fork" the template from this process in any case, "import" the function in a new interpreter in any
             case, or "auto": fork where that is safe.
         trouble: called with a sentence where the host refuses something that is tried again.
+        places: the machine's own numbers of cores that the study knows by others.
     """
 
     def __init__(
@@ -74,13 +75,14 @@ class LocalExecutor:
         target: Training | Entry,
         start: Start = "auto",
         trouble: Callable[[str], None] | None = None,
+        places: Mapping[int, int] | None = None,
     ) -> None:
         self._study = StudyFolder(folder.resolve())
         self._clock, self._goal = clock, goal
         self._trouble = trouble
         self._told_s = float("-inf")
         self._entry = target if isinstance(target, Entry) else Entry()
-        self._nursery = Nursery(self._study, target, start=start)
+        self._nursery = Nursery(self._study, target, start=start, places=places)
         self._live: dict[AttemptId, _Watched] = {}
         self._held: dict[AttemptId, tuple[Launch, float]] = {}
         self._over: set[AttemptId] = set()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, Literal, NoReturn
 
@@ -36,10 +37,19 @@ class Nursery:
         study: the study's folder.
         target: the training function, or an `Entry`.
         start: how the template comes to be: see `LocalExecutor`.
+        places: as of `LocalExecutor`.
     """
 
-    def __init__(self, study: StudyFolder, target: Training | Entry, *, start: Start) -> None:
+    def __init__(
+        self,
+        study: StudyFolder,
+        target: Training | Entry,
+        *,
+        start: Start,
+        places: Mapping[int, int] | None = None,
+    ) -> None:
         self._study, self._target, self._start = study, target, start
+        self._places = dict(places or {})
         self._entry = target if isinstance(target, Entry) else Entry()
         self._channel: Channel | None = None
         self._template: _Forked | subprocess.Popen[bytes] | None = None
@@ -95,6 +105,7 @@ class Nursery:
             channel=channel,
             bell=self._striker,
             driver=os.getpid(),
+            places=self._places,
             path=tuple(entry or os.getcwd() for entry in sys.path),
             user_set=cores.set_by_user({**os.environ, **self._entry.env}),
         )

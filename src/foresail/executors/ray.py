@@ -9,7 +9,9 @@ finds what they said in the folder.
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +27,7 @@ from foresail.core.words import AttemptId, Outcome
 from foresail.errors import HostError, MissingExtraError
 from foresail.executors.agent import Agent
 from foresail.executors.cores import THREAD_VARIABLES
-from foresail.executors.leftover import collect
+from foresail.executors.leftover import collect, is_same_launch
 from foresail.executors.listening import Listener
 from foresail.ports import Clock
 from foresail.worker import checkpoint
@@ -40,7 +42,7 @@ _CLOSE_S: Final = 20.0
 
 @dataclass(slots=True)
 class _Machine:
-    """`turn`: the call that is under way; until `ready`, it is that which tells that the agent has its place."""
+    """`turn`: the call that is under way, if one is; until `ready`, that which tells that the agent has its place."""
 
     agent: Any
     cores: tuple[int, ...]
@@ -148,7 +150,8 @@ class RayExecutor:
     def _launch(self, launch: Launch, attempt: AttemptId) -> None:
         if attempt in self._homes:
             return
-        if self._study.attempt(attempt).grant.exists():
+        folder = self._study.attempt(attempt)
+        if folder.grant.exists() and is_same_launch(folder, launch):
             self._pending += self.adopt([attempt])
             return
         machine = next((m for m in self._machines.values() if m.ready and launch.cores[0] in m.cores), None)
@@ -173,17 +176,24 @@ class RayExecutor:
             now_s = self._clock.now_s()
             if now_s - self._looked_s >= _LOOK_S:
                 self._look()
+            self._ask()
             self._gather(0.0 if self._pending else max(0.0, min(until_s - now_s, _LOOK_S)))
             if self._pending or self._clock.now_s() >= until_s:
                 facts, self._pending = self._pending, []
                 return facts
 
+    def _ask(self) -> None:
+        """Have agents listen who do not: at a `poll`, since to ask is to say that the last answer is recorded."""
+        for machine in self._machines.values():
+            if machine.turn is None:
+                machine.turn = machine.agent.turn.remote(tuple(machine.outbox), _LOOK_S)
+                machine.outbox.clear()
+
     def _gather(self, wait_s: float) -> None:
         """What agents have to say; waits for the first of them."""
         turns = {machine.turn: node for node, machine in self._machines.items()}
         if not turns:
-            self._ray.wait([self._ray.put(None)], timeout=0)
-            _pause(wait_s)
+            select.select([], [], [], wait_s)
             return
         over = self._ray.wait([*turns], num_returns=1, timeout=wait_s)[0]
         if over:
@@ -201,8 +211,7 @@ class RayExecutor:
         if not machine.ready:
             machine.ready = True
             self._tell_machines()
-        machine.turn = machine.agent.turn.remote(tuple(machine.outbox), _LOOK_S)
-        machine.outbox.clear()
+        machine.turn = None
         self._take(facts)
 
     def _take(self, facts: Sequence[Fact]) -> None:
@@ -228,31 +237,32 @@ class RayExecutor:
         return collect(folder, listener, self._clock, command=bool(self._entry.command))
 
     def close(self, grace_s: float = 0.0) -> None:
-        closing = [machine.agent.close.remote(grace_s) for machine in self._machines.values() if machine.ready]
-        for machine in self._machines.values():
+        there = [machine for machine in self._machines.values() if machine.ready]
+        for machine in there:
             machine.agent.wake.remote()
-        for call in closing:
-            try:
-                self._take(self._ray.get(call, timeout=grace_s + _CLOSE_S))
-            except (self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
-                continue  # gone already, or killed now
+        for machine in there:  # one call at a time: what it has to say first, then its last
+            if machine.turn is not None:
+                self._hear_out(machine.turn, _CLOSE_S)
+        for call in [machine.agent.close.remote(grace_s) for machine in there]:
+            self._hear_out(call, grace_s + _CLOSE_S)
         for machine in self._machines.values():
             self._ray.kill(machine.agent)
         self._machines.clear()
+        self._looked_s = float("inf")
         if self._connected:
             self._ray.shutdown()
             self._connected = False
 
-
-def _pause(seconds: float) -> None:
-    import select
-
-    select.select([], [], [], seconds)
+    def _hear_out(self, call: Any, seconds: float) -> None:
+        errors = self._ray.exceptions
+        with suppress(errors.RayActorError, errors.GetTimeoutError):  # gone already, or killed soon
+            self._take(self._ray.get(call, timeout=seconds))
 
 
 def _connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "150")  # its own minute is short on a machine that is busy
     try:
         if address:
             ray.init(address=address, **quiet)
@@ -261,7 +271,7 @@ def _connect(ray: Any, address: str) -> None:
             ray.init(address="auto", **quiet)
         except ConnectionError:
             ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except Exception as error:  # Ray raises this very class where it could not start
         said = str(error).splitlines()[0]
         raise HostError(
             f"there is no Ray cluster at {address or 'this machine'}: {said}", do="ray start --head"

@@ -47,7 +47,7 @@ seconds where torch itself took 1.9 (torch 2.13, CPU build)."""
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What a template is told at its start. `function`: empty for commands, and where `parcel` has it.
 
-    `bell`, `channel`, `parcel`: descriptors; no parcel: -1.
+    `bell`, `channel`, `parcel`: descriptors; no parcel: -1. `places`: as of `LocalExecutor`.
     """
 
     root: str
@@ -59,6 +59,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     user_set: tuple[str, ...]
     parcel: int = -1
     bare: bool = False
+    places: dict[int, int] = {}  # msgspec copies it
 
 
 def main(setting_json: str) -> NoReturn:
@@ -250,6 +251,8 @@ class _Template:
             os.close(self._waker)
             folder = self._study.attempt(attempt)
             setting = self._setting
+            places = setting.places
+            grant = msgspec.structs.replace(grant, cores=tuple(places.get(core, core) for core in grant.cores))
             birth.become(folder, grant, self._find, bell=setting.bell, user_set=setting.user_set, rank=rank)
         except BaseException:
             traceback.print_exc()

@@ -34,7 +34,7 @@ class Loop:
 
     def report(self, metrics: Mapping[str, Any]) -> None:
         """Report those of the metrics that are numbers; the first report fixes their names."""
-        numbers: dict[str, Any] = {name: float(value) for name, value in metrics.items() if _is_number(value)}
+        numbers = numbers_in(metrics)
         self._names = self._names or frozenset(numbers)
         self._run.report(**{name: value for name, value in numbers.items() if name in self._names})
 
@@ -52,6 +52,11 @@ def kept_in(run: Run) -> Path | None:
     found: list[Path] = []
     run.on_load(found.append)
     return found[0] if found else None
+
+
+def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the metrics that are numbers, as floats."""
+    return {name: float(value) for name, value in metrics.items() if _is_number(value)}
 
 
 def _is_number(value: Any) -> bool:

@@ -34,10 +34,11 @@ from optuna.distributions import (
 )
 
 from foresail.errors import CallerError, HostError, TrainingError
-from foresail.optuna.knobs import distribution_of, knob_of, options_of
+from foresail.optuna.knobs import distribution_of, knob_of
 from foresail.optuna.work import Granted, Objective, _written, ways
 from foresail.space import Choice, Flag, Int, Knob, Space, Value
 from foresail.space.knobs import When
+from foresail.space.options import options_of
 
 QUIET_S = 2.0
 """Seconds after a parameter in which another one is awaited."""

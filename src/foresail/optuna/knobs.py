@@ -1,21 +1,19 @@
 """Optuna's distributions as knobs, and the values of the ones as values of the others.
 
-Options of a categorical distribution that a knob cannot have (None, tuples, two that are equal such as 1 and True) are
-named by their text; the place of the name is the place of the option.
+Options that a knob cannot have are named (`space.options`); the place of the name is the place of the option.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from foresail.core.words import Config
 from foresail.errors import CallerError
-from foresail.space import Choice, Flag, Float, Int, Knob, Value
+from foresail.space import Choice, Flag, Float, Int, Knob
 from foresail.space.checks import check_knob, check_name
+from foresail.space.options import options_of
 
 
 def knob_of(name: str, distribution: BaseDistribution) -> Knob | None:
@@ -50,22 +48,6 @@ def distribution_of(knob: Knob) -> BaseDistribution:
             return CategoricalDistribution(knob.options)
         case Flag():
             return CategoricalDistribution((False, True))
-
-
-def options_of(choices: Sequence[Any]) -> tuple[Value, ...]:
-    """The options of a knob for these choices, in the same order.
-
-    >>> options_of([None, "relu", 2]), options_of([1, True])
-    (('None', 'relu', 2), ('0: 1', '1: True'))
-    """
-    plain = tuple(c if _is_plain(c) else repr(c) for c in choices)
-    if len(set(plain)) == len(plain):
-        return plain
-    return tuple(f"{place}: {choice!r}" for place, choice in enumerate(choices))
-
-
-def _is_plain(choice: object) -> bool:
-    return isinstance(choice, str | int) or (isinstance(choice, float) and math.isfinite(choice))
 
 
 def value_in(config: Config, name: str, distribution: BaseDistribution) -> Any:

@@ -20,7 +20,8 @@ from optuna.samplers import BaseSampler, RandomSampler
 
 from foresail.core.words import Config
 from foresail.errors import CallerError, TrainingError
-from foresail.optuna.knobs import options_of, value_in
+from foresail.optuna.knobs import value_in
+from foresail.space.options import options_of
 from foresail.worker.entry import load
 from foresail.worker.run import Run
 

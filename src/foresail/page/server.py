@@ -72,6 +72,7 @@ class Served:
 
     def changes(self, since: int, until: int | None, every: int | None) -> dict[str, Any]:
         """What the page asks for all the time. `every` None: as many points as the page can bear."""
+        driver = driver_of(self.storage)  # asked before the look: who has left by then, has recorded the end
         with self._lock:
             self._catch_up()
             history = self.history
@@ -80,7 +81,7 @@ class Served:
             every = every or history.stride(MOST_POINTS)
             changes = history.changes(since, until, every)
             about = self._about(every) if changes.since == 0 else None
-        return msgspec.structs.asdict(changes) | {"driver": driver_of(self.storage), "about": about}
+        return msgspec.structs.asdict(changes) | {"driver": driver, "about": about}
 
     def _about(self, every: int) -> dict[str, Any]:
         """What never changes."""

@@ -1,8 +1,9 @@
 """Features of a PyTorch model and a batch, without a GPU and without computing anything.
 
 The model's forward pass runs once on the meta device, where tensors have shapes and no data. FLOPs come from
-`torch.utils.flop_counter`; operations, bytes moved and bytes kept for the backward pass are counted on the
-way. Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from steps.
+`torch.utils.flop_counter`; operations, bytes moved and bytes kept for the backward pass are counted on the way.
+Attention counts as fused. Other frameworks give a `Job` by hand, or a `Job(name=...)` alone, and the model learns from
+steps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from foresail.errors import CallerError, MissingExtraError
 from foresail.perf.words import Job
 
 _ATTENTION = ("bmm", "baddbmm", "scaled_dot_product")
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "convolution", "convolution_overrideable")
+"""Operations whose bytes move while they compute: the efficiency of products holds them."""
 
 
 def characterize(
@@ -86,6 +89,7 @@ class _Counts:
 def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any], Any] | None) -> _Counts:
     """One forward pass on the meta device, counted."""
     import copy
+    from unittest.mock import patch
 
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import FlopCounterMode
@@ -101,10 +105,26 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
             read = [a for a in args if isinstance(a, torch.Tensor)]
             made = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
             shared = {t.untyped_storage()._cdata for t in read}
+            is_product = func.overloadpacket.__name__ in _PRODUCTS
             if made and not all(t.untyped_storage()._cdata in shared for t in made):  # a view moves nothing
                 counts.operations += 1
-                counts.traffic_bytes += sum(t.numel() * t.element_size() for t in (*made, *read))
+                if not is_product:
+                    counts.traffic_bytes += sum(t.numel() * t.element_size() for t in (*made, *read))
             return out
+
+    class Fused(torch.autograd.Function):
+        """Attention that keeps no score matrix, as accelerators run it (Dao et al., NeurIPS 2022)."""
+
+        @staticmethod
+        def forward(ctx: Any, query: Any, key: Any, value: Any) -> Any:
+            out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+            ctx.save_for_backward(query, key, value, out)
+            return out
+
+    def fused(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        scores = query.numel() // query.shape[-1] * key.shape[-2]
+        counts.attention_flop += 2.0 * scores * (query.shape[-1] + value.shape[-1])
+        return Fused.apply(query, key, value)
 
     def keep(tensor: Any) -> Any:
         storage = tensor.untyped_storage()
@@ -113,10 +133,11 @@ def _traced(torch: Any, model: Any, inputs: tuple[Any, ...], loss: Callable[[Any
         return tensor
 
     counter = Counter()
+    attention = patch.object(torch.nn.functional, "scaled_dot_product_attention", fused)
     flops = FlopCounterMode(display=False)
     on_meta = tuple(x.to("meta") if isinstance(x, torch.Tensor) else x for x in inputs)
     try:
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t), flops, counter:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t), flops, counter, attention:
             out = shadow(*on_meta)
             if loss is not None:
                 loss(out)

@@ -1,6 +1,6 @@
 """Pictures of a study: each function gives plain data, whose `figure()` draws it.
 
-    chronicle = Chronicle.of(events)          # or of its first n events: the study as it stood then
+    chronicle = Chronicle.load("digits.db")   # or Chronicle.of(events[:n]): the study as it stood then
     foreseen = foresee(chronicle.view)        # once, for all plots of that moment
     learning_curves(chronicle, foreseen)      # data: msgspec writes it as JSON
     learning_curves(chronicle, foreseen).figure().show()

@@ -7,12 +7,14 @@ same cost for each event however long the study is.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from msgspec import Struct
 
 from foresail.core import events as ev
 from foresail.core.view import View, apply
 from foresail.core.words import AttemptId, Label, Outcome, TrialId
+from foresail.errors import CallerError
 
 
 class Hold:
@@ -80,6 +82,23 @@ class Chronicle:
         """
         chronicle = cls()
         chronicle.take(events)
+        return chronicle
+
+    @classmethod
+    def load(cls, storage: Path | str) -> Chronicle:
+        """The chronicle of a study's storage, or of its log as JSON lines, as it stands now.
+
+        Raises:
+            CallerError: there is no such study, or the file is no log of one.
+            HostError: the log is damaged or cannot be read.
+        """
+        from foresail.replay.source import events_of
+
+        if not Path(storage).is_file():
+            raise CallerError(f"there is no study at {storage}", do="give the file of its log, digits.db")
+        chronicle = cls.of(events_of(Path(storage)))
+        if not chronicle.view.events:
+            raise CallerError(f"{storage} holds no study yet", do="start it")
         return chronicle
 
     def take(self, events: Iterable[ev.Event]) -> None:

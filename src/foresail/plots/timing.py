@@ -1,8 +1,7 @@
 """Speed, measured and predicted: seconds of a step, by configuration.
 
-The prediction for a trial is that of the other trials: a ridge regression of log seconds on the hyperparameters, the
-trial itself left out, which for a ridge is exact from its hat matrix (Golub, Heath and Wahba 1979, eq. 2.1). It is what
-policies expect of configurations that have not run (`policies/costs.py`).
+The prediction for a trial is that of the other trials, by the process that policies expect new configurations with
+(`perf/smooth.py`); the trial itself is left out, which is exact (Rasmussen and Williams 2006, eq. 5.12).
 """
 
 from __future__ import annotations
@@ -14,15 +13,18 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from foresail.perf.smooth import Sites, fit_smooth
 from foresail.plots.chronicle import Chronicle
 from foresail.plots.palette import INK, LOOKS, look_of
 from foresail.plots.picture import Picture, drawn, graph_objects, log_axis
 from foresail.plots.trials import label_of
-from foresail.policies.costs import RIDGE
 from foresail.space import Space
 
 LEAST = 4
 """Trials with a measured speed, before any is predicted from the others."""
+
+_ERROR_SD = 0.05
+"""Relative deviation of a trial's measured seconds of a step."""
 
 
 class Speed(Struct, frozen=True):
@@ -72,11 +74,12 @@ def step_speeds(chronicle: Chronicle) -> Speeds:
 
 def _left_out(units_NK: np.ndarray, log_s_N: np.ndarray) -> np.ndarray:
     """Prediction for each row from all others."""
-    rows = np.column_stack([np.ones(len(units_NK)), units_NK - 0.5])
-    prior = np.diag([1e-9, *(RIDGE for _ in range(units_NK.shape[1]))])
-    hat = rows @ np.linalg.solve(rows.T @ rows + prior, rows.T)
-    own = np.minimum(np.diag(hat), 1.0 - 1e-9)
-    left_out: np.ndarray = log_s_N - (log_s_N - hat @ log_s_N) / (1.0 - own)
+    count = len(log_s_N)
+    sites = Sites(units_NK, np.zeros(count), np.arange(count))
+    smooth = fit_smooth(sites, log_s_N, np.full(count, _ERROR_SD**2))
+    left_out, _ = smooth.predict(units_NK)
+    fitted = len(smooth.pull)
+    left_out[-fitted:] = log_s_N[-fitted:] - smooth.pull / np.diag(smooth.inverse)
     return left_out
 
 

@@ -84,7 +84,7 @@ class Foresight:
     def gain(self) -> float:
         """Expected improvement over the target by the end: the integral of P(best > y) beyond it."""
         levels = self._threshold + self.forecast.sign * GAIN_STEPS
-        passed = [float(self.forecast.prob_reach(float(level))[0]) for level in levels]
+        passed = self.forecast.prob_reach_each(levels)[0]
         return float(abs(np.trapezoid(passed, self.focus.back(levels))))
 
     @cached_property

@@ -68,12 +68,10 @@ class Prospect:
         return float(self.ahead[-1]) * self.step_s
 
     @property
-    def stay_s(self) -> float:
-        """Seconds of training before it may lose its slot: to its next look if it will not reach the target, to the
-        target if it will."""
+    def turn_s(self) -> float:
+        """Seconds of training to its next look."""
         coming = self.ahead[self.ahead > 0.0]
-        next_s = float(coming[0]) * self.step_s if len(coming) else 0.0
-        return (1.0 - self.p) * next_s + self.p * self.expected_s
+        return float(coming[0]) * self.step_s if len(coming) else 0.0
 
     @property
     def expected_s(self) -> float:
@@ -140,8 +138,7 @@ class Prospects:
 
     def _point(self, view: View, trial: Trial, event: ev.PointReported) -> bool:
         self.points += 1
-        units = len(view.attempts[event.attempt].cores) / view.spec.resources.cores_per_trial
-        self.costs.observe(view, event, self.units[trial.id], self.scaling.speedup(max(1.0, units)))
+        self.costs.observe(view, event, self.units[trial.id])
         self._scale(view, event)
         self._credit(view, trial, event.seconds)
         if len(trial.values) == 1:

@@ -12,6 +12,7 @@ from foresail.policies.asha import Asha
 from foresail.policies.bandit import Bandit
 from foresail.policies.brackets import Halving
 from foresail.policies.earlyterm import EarlyTerm
+from foresail.policies.elastic import Elastic
 from foresail.policies.fifo import Fifo
 from foresail.policies.freezethaw import FreezeThaw
 from foresail.policies.hybrid import Hybrid
@@ -63,7 +64,7 @@ SEARCHES = {"grid": "grid", "bohb": "tpe"}
 
 
 def make(choice: Choice) -> AnyPolicy:
-    """The policy of that name with its options.
+    """The policy of that name with its options; with `elastic`, which all have, in `Elastic`.
 
     Raises:
         CallerError: no such policy, or no such option of it; with the nearest name.
@@ -72,7 +73,9 @@ def make(choice: Choice) -> AnyPolicy:
         raise CallerError(f"no policy is called {choice.name!r}", do=nearest(choice.name, NAMES))
     policy = _POLICIES[choice.name]
     options = tuple(signature(policy).parameters)
-    for option in choice.options:
+    given = {name: value for name, value in choice.options.items() if name != "elastic"}
+    for option in given:
         if option not in options:
             raise CallerError(f"policy {choice.name!r} has no option {option!r}", do=nearest(option, options))
-    return policy(**choice.options)
+    made = policy(**given)
+    return Elastic(made) if choice.options.get("elastic") else made

@@ -45,7 +45,7 @@ class Scaling:
 class Seat:
     """A trial that may have units. `rate`: its index at one unit; `p`: chance that it gets there: what a wider
     run saves is saved only then; `now`: units that it holds; `least`: units that it has in any case; `dwell_s`: seconds
-    of training in which a change of width must pay its restart."""
+    of training in which a change of width must pay its restart, to its next look: then all is weighed again."""
 
     rate: float
     p: float = 1.0

@@ -9,10 +9,13 @@ import csv
 import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
+
+import msgspec
 
 from foresail.core.words import Config
 from foresail.errors import CallerError, nearest
@@ -23,6 +26,7 @@ from foresail.replay.trace import TARGETS, Trace, as_recording, metric_name, tar
 _KEYS = ("name", "metric", "mode", "step_unit", "max_step", "seconds", "hyperparameters", "targets")
 _OPTIONAL = ("source", "license", "system", "notes")
 _FIRST = ("config", "step", "value", "seconds")
+Finite = Annotated[float, msgspec.Meta(gt=-1e300, lt=1e300)]
 GOAL = "goal"
 """Name of the target that a recorded study had itself."""
 _ROUNDING = 2e-5
@@ -68,6 +72,37 @@ def read_folder(folder: Path | str) -> Trace:
 # --- trace.json ---------------------------------------------------------------------------------------------------
 
 
+class _Float(msgspec.Struct, tag="float", tag_field="type"):
+    low: Finite
+    high: Finite
+    log: bool = False
+
+
+class _Int(_Float, tag="int", tag_field="type"):
+    pass
+
+
+class _Categorical(msgspec.Struct, tag="categorical", tag_field="type"):
+    choices: list[str | int | float | bool] | None = None
+
+
+_Knob = _Float | _Int | _Categorical
+
+
+class _Shape(msgspec.Struct):
+    """Of what kind each part of trace.json is."""
+
+    name: str
+    metric: str
+    mode: str
+    step_unit: str
+    max_step: int
+    seconds: str
+    hyperparameters: dict[str, _Knob]
+    targets: dict[str, Finite]
+    system: dict[str, _Knob] = {}
+
+
 def _about(path: Path) -> dict[str, Any]:
     place = Place(path)
     try:
@@ -76,6 +111,8 @@ def _about(path: Path) -> dict[str, Any]:
         place.refuse("there is no such file", do="give a folder with trace.json, configs.csv.gz and curves.csv.gz")
     except json.JSONDecodeError as error:
         Place(path, error.lineno).refuse(f"not JSON: {error.msg}")
+    except (ValueError, RecursionError, OSError) as error:
+        place.refuse(f"cannot be read: {error}", do="copy it again")
     if not isinstance(about, dict):
         place.refuse("not a JSON object", do="see the format of traces")
     for key in about:
@@ -86,6 +123,10 @@ def _about(path: Path) -> dict[str, Any]:
             place.refuse(f"key {key!r} is missing", do="add it")
     if about["mode"] not in ("max", "min"):
         place.refuse(f"mode is {about['mode']!r}", allowed="max or min", do="say which way is better")
+    try:
+        msgspec.convert(about, _Shape)
+    except msgspec.ValidationError as error:
+        place.refuse(str(error), do="see the format of traces")
     if about["seconds"] not in ("measured", "predicted", "none"):
         place.refuse(f"seconds is {about['seconds']!r}", allowed="measured, predicted or none")
     if set(about["targets"]) - {GOAL} != set(TARGETS):
@@ -115,7 +156,7 @@ def _rows(path: Path) -> Iterator[tuple[Place, list[str]]]:
                 yield Place(path, line), row
     except FileNotFoundError:
         Place(path).refuse("there is no such file")
-    except (EOFError, gzip.BadGzipFile, UnicodeDecodeError, OSError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error, csv.Error, UnicodeDecodeError, OSError) as error:
         Place(path).refuse(f"cannot be read: {error}", do="copy it again")
 
 

@@ -85,7 +85,7 @@ def _knob(path: str, data: object) -> Knob:
     if "type" not in data:
         raise CallerError(f"{path}.type is missing", allowed=", ".join(_KINDS))
     word = data["type"]
-    if word not in _KINDS:
+    if not isinstance(word, str) or word not in _KINDS:
         raise CallerError(f"{path}.type is {word!r}", do=nearest(str(word), _KINDS))
     kind = _KINDS[word]
     allowed = {field.name: field for field in fields(kind)}

@@ -282,7 +282,9 @@ class Witness:
     def _grant_is_right(self, event: ev.AttemptGranted) -> None:
         books, spec = self.books, self.case.spec
         held = {core for life in books.live.values() for core in life.cores}
-        if not set(event.cores) <= set(books.machine) or len(event.cores) != spec.resources.cores_per_trial:
+        least, count = spec.resources.cores_per_trial, len(event.cores)
+        fits = count >= least if spec.policy.options.get("elastic") else count == least
+        if not set(event.cores) <= set(books.machine) or not fits:
             raise Broken("cores_of_this_machine", f"{event.cores} of {books.machine}", event)
         if held & set(event.cores) or len(set(event.cores)) != len(event.cores):
             raise Broken("cores_held_once", f"{event.cores} are held", event)

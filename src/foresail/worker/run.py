@@ -308,6 +308,11 @@ class Run:
         return function
 
     @property
+    def has_improved(self) -> bool:
+        """Whether the last report was the trial's best so far."""
+        return self._improved
+
+    @property
     def is_save_due(self) -> bool:
         """Whether a checkpoint will be asked for when the step that was reported last is over. For frameworks that save
         at a moment of their own."""

@@ -90,7 +90,7 @@ def test_the_lines_of_a_small_study() -> None:
     feed.tell(ev.StudyEnding(at_s=62.0, end="stopped", why="a person asked to stop"))
     feed.tell(ev.StudyEnded(at_s=62.0, end="stopped", why="a person asked to stop"))
     assert written == [
-        "       0.0 s  study 'digits' starts: maximize accuracy to 0.9 within 10 min; 2 slots, pop",
+        "       0.0 s  study 'digits' starts: maximize accuracy to 0.9 within 10 min; 2 slots, hybrid",
         "   1 min 1 s  best accuracy = 0.5 by trial 0 at step 1 (0.4 to go)",
         "   1 min 1 s  best accuracy = 0.7 by trial 0 at step 4 (0.2 to go)",
         "   1 min 1 s  trial 0 completed at step 4, best 0.7",

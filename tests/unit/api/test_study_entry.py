@@ -115,3 +115,10 @@ def test_a_place_that_is_taken_by_a_file_is_told(tmp_path: Path, name: str) -> N
     (tmp_path / "b").touch()
     with pytest.raises(HostError, match=r"a\.runs|c\.db"):
         _study(tmp_path / name).run(quiet=True)
+
+
+def test_more_cores_than_there_are_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    space, goal = fs.Space(x=fs.Float(0.0, 1.0)), fs.maximize("score", trials=1)
+    study = fs.Study(lambda run: None, space=space, goal=goal, storage=tmp_path / "s.db", cores_per_trial=10_000)
+    with pytest.raises(CallerError, match=r"a trial asks for 10000 cores and this machine offers \d+"):
+        study.run(quiet=True)

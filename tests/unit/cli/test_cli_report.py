@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conftest import Called
 from foresail.core import events as ev
 
-Foresail = Callable[..., Called]
+Foresail = Callable[..., Any]
 
 
 def test_html_is_written_beside_the_storage_by_default(foresail: Foresail, storage: Path) -> None:

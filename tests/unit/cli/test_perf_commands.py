@@ -47,3 +47,32 @@ def test_profile_measures_a_script(tmp_path: Path) -> None:
     shown = CliRunner().invoke(profile, [f"{script}:make", *asked])
     assert shown.exit_code == 0
     assert "measured" in shown.stdout
+
+
+def test_plan_takes_a_module(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = tmp_path / "net.py"
+    script.write_text(
+        "import torch\n"
+        "def build():\n"
+        "    with torch.device('meta'):\n"
+        "        layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)\n"
+        "        model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)\n"
+        "        return model, torch.empty(2, 128, 256)\n"
+        "def alone():\n"
+        "    return build()[0]\n"
+    )
+    asked = ["--device", "A100", "--devices", "4", "--global-batch", "16", "--json"]
+    ran = CliRunner().invoke(plan, ["--module", f"{script}:build", *asked])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(ran.stdout)
+    assert found[0]["step_s"] <= found[-1]["step_s"]
+    assert "3.16 million parameters" in ran.stderr
+    for wrong, said in (
+        (["--module", f"{script}:alone"], "a model and one batch"),
+        (["--module", "no_such_package.net:build"], "no_such_package"),
+        (["--module", f"{script}:build", "--layers", "4"], "both --module and --layers"),
+        (["--layers", "4"], "--hidden"),
+    ):
+        with pytest.raises(CallerError, match=said):
+            CliRunner().invoke(plan, [*wrong, *asked], catch_exceptions=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant, write_grant
 from foresail.worker.run import Run
 from foresail.worker.spool import Farewell, Horizon, Point, Saved, decode_line
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Train = Callable[[Run], None]
 

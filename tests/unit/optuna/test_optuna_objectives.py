@@ -14,9 +14,9 @@ from foresail.api.recorded import load_events, load_view
 from foresail.core import events as ev
 from foresail.errors import CallerError, TrainingError
 from foresail.optuna.discover import discover
-from foresail.optuna.knobs import options_of
 from foresail.replay.optuna import read_optuna
 from foresail.space import Float, Int, Space
+from foresail.space.options import options_of
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from studies import EVIL, pieces, played, table
 from foresail.core import events as ev
 from foresail.core.view import fold
 from foresail.core.words import Status
+from foresail.errors import CallerError
 from foresail.plots import (
     Chronicle,
     Foreseen,
@@ -78,6 +80,17 @@ def test_nothing_is_foreseen_of_nothing(pop: Sequence[ev.Event]) -> None:
     assert calibration(chronicle, None).forecasts == 0
 
 
+def test_a_storage_is_loaded_and_what_is_none_is_refused(tmp_path: Path, pop: Sequence[ev.Event]) -> None:
+    from foresail.stores.sqlite import SqliteStore
+
+    with SqliteStore.open(tmp_path / "study.db") as log:
+        log.append(pop)
+    loaded, told = Chronicle.load(tmp_path / "study.db"), Chronicle.of(pop)
+    assert gantt(loaded) == gantt(told)
+    with pytest.raises(CallerError, match="there is no study at"):
+        Chronicle.load(tmp_path / "stduy.db")
+
+
 # --- the cluster -------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +117,7 @@ def test_only_what_changed_is_told_again(pop: Sequence[ev.Event]) -> None:
     chronicle.take(pop[half : half + 40])
     known = {bar.attempt: bar for bar in gantt(chronicle).bars}
     changed = {bar.attempt for bar in gantt(chronicle, since=half).bars}
-    assert changed == {name for name, bar in known.items() if bar != before.get(name)}
+    assert {name for name, bar in known.items() if bar != before.get(name)} <= changed < set(known)
     after = {curve.trial: curve for curve in learning_curves(chronicle).curves}
     told = {curve.trial for curve in learning_curves(chronicle, since=half).curves}
     assert {trial for trial, curve in after.items() if curve != curves.get(trial)} <= told < set(after)
@@ -271,18 +284,6 @@ def test_speed_is_predicted_from_the_other_trials(whole: Sequence[ev.Event]) -> 
     measured, predicted = zip(*((s.step_s, s.predicted_s) for s in data.speeds), strict=True)
     assert data.error < 1.5
     assert np.corrcoef(np.log(measured), np.log(predicted))[0, 1] > 0.9
-
-
-def test_leaving_out_is_what_fitting_without_would_give() -> None:
-    from foresail.plots.timing import _left_out
-    from foresail.policies.costs import RIDGE
-
-    rng = np.random.default_rng(0)
-    units, log_s = rng.random((12, 3)), rng.normal(size=12)
-    rest = np.arange(12) != 5
-    rows = np.column_stack([np.ones(12), units - 0.5])
-    weights = np.linalg.solve(rows[rest].T @ rows[rest] + np.diag([1e-9, *[RIDGE] * 3]), rows[rest].T @ log_s[rest])
-    assert _left_out(units, log_s)[5] == pytest.approx(rows[5] @ weights)
 
 
 # --- calibration, and what was saved -----------------------------------------------------------------------------

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -21,6 +24,7 @@ from foresail.driver.loop import Driver
 from foresail.engine.controller import Controller
 from foresail.engine.verify import verify
 from foresail.executors.replay import Hardships, ReplayExecutor, VirtualClock
+from foresail.policies.chain import Chain
 from foresail.policies.hybrid import Hybrid
 from foresail.policies.prospects import Prospects
 from foresail.policies.registry import make
@@ -145,6 +149,40 @@ def late_bloomer(seed: int) -> Trace:
     values.append([0.95 / (1 + math.exp(-(t - 18) / 3.0)) + rng.gauss(0, 0.005) for t in range(1, 41)])
     rng.shuffle(values)
     return trace_of(values, targets={"top10pct": 0.9, "top1pct": 0.9, "best": 0.9})
+
+
+LAWS: dict[str, Callable[[Chain], Chain]] = {
+    "biased": lambda chain: replace(chain, mean_K=chain.mean_K + chain.spread_K),
+    "noise understated by 3": lambda chain: replace(chain, spread_K=chain.spread_K / 3.0),
+    "twice too wide": lambda chain: replace(chain, spread_K=2.0 * chain.spread_K),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_wrong_law_of_progress_does_no_more_harm_than_having_none(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against asynchronous halving, which has none."""
+    fit = Chain.fit
+    monkeypatch.setattr(Chain, "fit", lambda *seen: LAWS[law](fit(*seen)))
+    ratios = []
+    for seed in range(3):
+        trace = random_trace(30 + seed, configs=60)
+        ours, halving = (replay(trace, Contender(name, name), seed, Setting()) for name in ("hybrid", "asha"))
+        time = lambda r: r.targets["top1pct"] or r.budget_s
+        ratios.append(math.log(time(halving) / time(ours)))
+    assert math.exp(float(np.mean(ratios))) > 0.9
+
+
+def test_who_gets_stronger_is_widened_while_it_runs() -> None:
+    """A trial holds more cores in a later attempt than in an earlier one, and has gone on from where it was."""
+    hardships = Hardships(speedup=lambda cores: float(cores**0.8), restart_s=0.01)
+    log = world(random_trace(8, configs=20), Hybrid(pool=8, widest=4), cores=8, target=9.0, hardships=hardships)
+    widths: dict[int, list[int]] = defaultdict(list)
+    for event in log:
+        if isinstance(event, ev.AttemptGranted):
+            widths[event.trial].append(len(event.cores))
+    grown = [trial for trial, cores in widths.items() if max(cores) > cores[0]]
+    assert grown
+    assert all(fold(log).trials[trial].last_step > 1 for trial in grown)
 
 
 @pytest.mark.parametrize("seed", range(4))

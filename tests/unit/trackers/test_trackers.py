@@ -105,8 +105,8 @@ def test_wandb_offline(storage: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     pytest.importorskip("wandb", reason="Weights & Biases is not installed")
     monkeypatch.setenv("WANDB_MODE", "offline")
     follow(storage, "wandb")
-    runs = sorted(path.name.rpartition("-run-")[2] or path.name for path in (tmp_path / "wandb").glob("offline-run-*"))
-    assert [name.partition("-")[2].split("small-")[-1] for name in runs] == ["0", "1", "2", "3"]
+    runs = [path.name.rpartition("-")[2] for path in (tmp_path / "wandb").glob("offline-run-*-small-*")]
+    assert sorted(runs) == ["0", "1", "2", "3"]
 
 
 def test_a_tracker_that_fails_is_told_once_and_the_study_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
