@@ -633,7 +633,7 @@ function curvesPaint(pen, scale) {
   for (const t of trials) this.hits.push(paintCurve(pen, scale, t, faint));
 }
 function paintCurve(pen, scale, t, faint) {
-  const name = classOf(t), live = isLive(t), xs = t.steps.map(scale.x), ys = t.values.map((v) => (v === null ? NaN : scale.y(v)));
+  const name = classOf(t), live = isLive(t) || state.study.best?.[0] === t.n, xs = t.steps.map(scale.x), ys = t.values.map((v) => (v === null ? NaN : scale.y(v)));
   if (t.step > t.steps.at(-1) && t.value !== null) { xs.push(scale.x(t.step)); ys.push(scale.y(t.value)); }
   pen.strokeStyle = pen.fillStyle = t.n === ui.selected ? ink.accent : ink[name];
   pen.globalAlpha = isMarked(t) ? 1 : live || name === "promising" ? 0.95 : mayGoOn(t) ? Math.max(0.3, faint) : faint;
