@@ -1,6 +1,6 @@
 """The page with many trials, in headless Chromium: first paint, an update, bytes, errors in the console.
 
-    python -m benchmarks.page [--trials 1000] [--points 100] [--json FILE] [--keep FOLDER]
+    python -m benchmarks.page [--trials 1000] [--points 100] [--updates 10] [--json FILE]
 
 The study is a log of legal events, appended as a driver would (the training is free): all trials have all points, every
 trial a class and a chance, and the last are still running. The server is `foresail serve` in a process of its own; the
@@ -39,7 +39,6 @@ from foresail.stores.sqlite import SqliteStore
 
 CHROMIUM = "/usr/bin/chromium"
 CORES = 8
-UPDATES = 12
 SPACE = Space(
     lr=Float(1e-4, 1.0, log=True),
     momentum=Float(0.0, 0.99),
@@ -137,7 +136,7 @@ class Serving:
         self.process.wait()
 
 
-def measure(storage: Path, log: Growing) -> dict[str, Any]:
+def measure(storage: Path, log: Growing, updates: int) -> dict[str, Any]:
     """What a person waits for."""
     import psutil
     from playwright.sync_api import sync_playwright
@@ -150,14 +149,14 @@ def measure(storage: Path, log: Growing) -> dict[str, Any]:
             page.set_default_timeout(300_000)
             server = psutil.Process(serving.process.pid)
             found = {"read_s": serving.read_s, "read_cpu_s": sum(server.cpu_times()[:2])}
-            found |= _look(page, serving.address, log, server)
+            found |= _look(page, serving.address, log, server, updates)
             browser.close()
     finally:
         serving.close()
     return found
 
 
-def _look(page: Any, address: str, log: Growing, server: Any) -> dict[str, Any]:
+def _look(page: Any, address: str, log: Growing, server: Any, count: int) -> dict[str, Any]:
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -178,8 +177,9 @@ def _look(page: Any, address: str, log: Growing, server: Any) -> dict[str, Any]:
         " drawn: performance.getEntriesByName('drawn')[0].startTime / 1000,"
         " paint: performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000})"
     )
+    print({**marks, "page_cpu_s": first[0], "server_cpu_s": first[1] - start[1]}, file=sys.stderr)
     page.wait_for_selector("#map[data-computed]")
-    updates = [_update(page, log, cpu_s) for _ in range(UPDATES)]
+    updates = [_update(page, log, cpu_s) for _ in range(count)]
     medians = {key: statistics.median(update[key] for update in updates) for key in updates[0]}
     started = time.perf_counter()
     middle = page.evaluate("() => { goTo(Math.round(state.last / 2)); return ui.until; }")
@@ -226,13 +226,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--points", type=int, default=100)
+    parser.add_argument("--updates", type=int, default=10, help="increments that are measured; medians are given")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         storage = Path(folder) / "many.db"
         log = Growing(storage, args.trials, args.points)
         log.write()
-        found = {"trials": args.trials, "points": args.points, **measure(storage, log)}
+        found = {"trials": args.trials, "points": args.points, **measure(storage, log, args.updates)}
     for key, value in found.items():
         print(f"{key:18} {value:.4g}" if isinstance(value, float) else f"{key:18} {value}")
     if args.json:

@@ -20,8 +20,9 @@ from foresail.errors import CallerError
 from foresail.perf.choice import next_probe
 from foresail.perf.cpu import core, cpu_rows
 from foresail.perf.fitting import Fit, fit, predict
+from foresail.perf.hardware import Device
 from foresail.perf.memory import MEMORY
-from foresail.perf.rows import Rows
+from foresail.perf.rows import Rows, rows_of
 from foresail.perf.step_time import STEP_TIME
 from foresail.perf.words import Job, SystemConfiguration
 
@@ -66,6 +67,7 @@ def profile(
     systems: Sequence[SystemConfiguration],
     *,
     job: Job | None = None,
+    device: Device | None = None,
     base: SystemConfiguration | None = None,
     probes: int = 6,
     seconds: float = 1.0,
@@ -80,6 +82,7 @@ def profile(
         target: `FILE.py:FUNCTION`, the job.
         systems: what competes.
         job: its features, if known.
+        device: the kind of accelerator that each replica uses; this machine's cores if not given.
         base: what to compare with (default: all cores as threads, no accumulation; else the first).
         probes: how many to measure at most, the base included.
         seconds: of measured steps in a probe.
@@ -104,9 +107,13 @@ def profile(
     base = base or _default(systems)
     order = [base, *(s for s in systems if s != base)]
     features = job or Job(name=target)
-    rows = cpu_rows(features, order, cores=physical_cores(), logical=usable_cores(), machine=machine_name())
+    if device is None:
+        rows = cpu_rows(features, order, cores=physical_cores(), logical=usable_cores(), machine=machine_name())
+    else:
+        rows = rows_of(features, order, device, nodes=1)
+    price = (device or core("cpu", 1)).dollars_per_hour / 3600
     run = measure_one or (lambda system: measure(Run(target, system), seconds=seconds))
-    search = _Search(rows, order, prior, run)
+    search = _Search(rows, order, prior, run, price)
     stopped = search.probe(probes, remaining_steps=remaining_steps, cost_s=probe_cost_s + seconds)
     return search.summary(base, stopped)
 
@@ -134,8 +141,11 @@ def _default(systems: Sequence[SystemConfiguration]) -> SystemConfiguration:
 class _Search:
     """Probes so far, and the model that they taught."""
 
-    def __init__(self, rows: Rows, systems: Sequence[SystemConfiguration], prior: Fit | None, run: Measure) -> None:
+    def __init__(
+        self, rows: Rows, systems: Sequence[SystemConfiguration], prior: Fit | None, run: Measure, price: float
+    ) -> None:
         self.rows, self.systems, self.prior, self.run = rows, systems, prior, run
+        self.price = price
         self.times: dict[int, float] = {}
         self.memory: dict[int, float] = {}
         self.failed: set[int] = set()
@@ -180,12 +190,11 @@ class _Search:
         chosen = np.array(sorted(self.memory))
         used = [self.memory[int(i)] for i in chosen]
         memory = predict(MEMORY, fit(MEMORY, self.rows.take(chosen), used), self.rows).median
-        price = core("cpu", 1).dollars_per_hour / 3600
         lines = []
         for i in (i for i in range(len(self.systems)) if i not in self.failed):
             system = self.systems[i]
             seconds = self.times.get(i, float(times.median[i]))
-            paid = price * system.devices * system.threads
+            paid = self.price * system.devices * system.threads
             lines.append(
                 Line(
                     system=system,

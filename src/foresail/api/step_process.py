@@ -87,7 +87,9 @@ def main() -> None:
         step = load(request["target"])(system)
         _limit_threads(system.threads)
         warm = [_timed(step) for _ in range(_WARM_UP_STEPS)]
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's own
+            raise
         print(json.dumps({"out_of_memory": True}), file=answers)
         return
     print(json.dumps({"ready": min(warm)}), file=answers)
@@ -95,8 +97,7 @@ def main() -> None:
     if len(order) != 2 or order[0] != "go":
         return
     times = [_timed(step) for _ in range(int(order[1]))]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"step_s": times, "memory_bytes": peak}), file=answers)
+    print(json.dumps({"step_s": times, "memory_bytes": _peak_bytes()}), file=answers)
     answers.flush()
     os._exit(0)  # loader workers and process groups may take seconds to say goodbye
 
@@ -108,9 +109,26 @@ def _limit_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
+def _gpu() -> Any:
+    """PyTorch's CUDA, if the job uses it: what it launches is not done when the step returns."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
+def _peak_bytes() -> int:
+    """Of the device that the job uses, or else of this process."""
+    gpu = _gpu()
+    if gpu is not None:
+        return int(gpu.max_memory_reserved())
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def _timed(step: Callable[[], object]) -> float:
     start = time.perf_counter()
     step()
+    gpu = _gpu()
+    if gpu is not None:
+        gpu.synchronize()
     return time.perf_counter() - start
 
 

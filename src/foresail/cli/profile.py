@@ -12,6 +12,7 @@ from rich.table import Table
 
 from foresail.api import profile as profiling
 from foresail.perf.cpu import cpu_configurations
+from foresail.perf.hardware import device
 from foresail.perf.words import SystemConfiguration
 
 
@@ -23,6 +24,8 @@ from foresail.perf.words import SystemConfiguration
 @click.option("--micro-batch", multiple=True, type=int, help="Micro-batches to consider.")
 @click.option("--workers", multiple=True, type=int, default=(0,), help="Loader workers to consider.")
 @click.option("--cores", type=int, help="Cores to use at most (default: all that this process may use).")
+@click.option("--device", "device_name", help="The accelerator that each replica uses, such as A100 (default: cores).")
+@click.option("--devices", type=click.IntRange(min=1), default=1, show_default=True, help="How many, with --device.")
 @click.option("--probes", type=click.IntRange(min=1), default=6, show_default=True, help="Runs at most.")
 @click.option("--seconds", type=float, default=2.0, show_default=True, help="Of measured steps in a run.")
 @click.option("--steps", type=float, default=10_000, show_default=True, help="That the job still has to do.")
@@ -35,6 +38,8 @@ def profile(
     micro_batch: tuple[int, ...],
     workers: tuple[int, ...],
     cores: int | None,
+    device_name: str | None,
+    devices: int,
     probes: int,
     seconds: float,
     steps: float,
@@ -45,10 +50,11 @@ def profile(
     FUNCTION(system) returns a function that runs one optimizer step of the global batch. Everything that
     competes keeps that batch, so the advice does not change what is learned.
     """
+    kind = device(device_name) if device_name else None
     systems = cpu_configurations(
         global_batch=global_batch,
-        cores=cores or profiling.usable_cores(),
-        threads=threads or None,
+        cores=devices if kind else cores or profiling.usable_cores(),
+        threads=(1,) if kind else threads or None,
         replicas=replicas or None,
         micro_batches=micro_batch or None,
         loader_workers=workers,
@@ -56,7 +62,7 @@ def profile(
     talk = Console(stderr=True)
     talk.print(f"{len(systems)} configurations of a global batch of {global_batch}; at most {probes} runs")
     with talk.status("measuring"):
-        found = profiling.profile(target, systems, probes=probes, seconds=seconds, remaining_steps=steps)
+        found = profiling.profile(target, systems, device=kind, probes=probes, seconds=seconds, remaining_steps=steps)
     if as_json:
         click.echo(json.dumps(_plain(found), indent=1))
     else:

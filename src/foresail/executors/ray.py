@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -236,20 +237,26 @@ class RayExecutor:
         return collect(folder, listener, self._clock, command=bool(self._entry.command))
 
     def close(self, grace_s: float = 0.0) -> None:
-        closing = [machine.agent.close.remote(grace_s) for machine in self._machines.values() if machine.ready]
-        for machine in self._machines.values():
+        there = [machine for machine in self._machines.values() if machine.ready]
+        for machine in there:
             machine.agent.wake.remote()
-        for call in closing:
-            try:
-                self._take(self._ray.get(call, timeout=grace_s + _CLOSE_S))
-            except (self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
-                continue  # gone already, or killed now
+        for machine in there:  # one call at a time: what it has to say first, then its last
+            if machine.turn is not None:
+                self._hear_out(machine.turn, _CLOSE_S)
+        for call in [machine.agent.close.remote(grace_s) for machine in there]:
+            self._hear_out(call, grace_s + _CLOSE_S)
         for machine in self._machines.values():
             self._ray.kill(machine.agent)
         self._machines.clear()
+        self._looked_s = float("inf")
         if self._connected:
             self._ray.shutdown()
             self._connected = False
+
+    def _hear_out(self, call: Any, seconds: float) -> None:
+        errors = self._ray.exceptions
+        with suppress(errors.RayActorError, errors.GetTimeoutError):  # gone already, or killed soon
+            self._take(self._ray.get(call, timeout=seconds))
 
 
 def _connect(ray: Any, address: str) -> None:

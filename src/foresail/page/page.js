@@ -297,7 +297,7 @@ function drawGoal() {
   const way = goal.target === null || best === null ? (goal.target === null ? null : 0) : reached ? 1 : start === goal.target ? 0 : (best - start) / (goal.target - start);
   fill("goal-bar", way, "of the way to the target");
   $("goal-bar").classList.toggle("reached", reached);
-  const hope = state.trials.filter(mayGoOn).filter((t) => chanceOf(t) > 0).sort((a, b) => chanceOf(b) - chanceOf(a))[0];
+  const hope = state.trials.filter(mayGoOn).reduce((a, b) => (chanceOf(b) > (a ? chanceOf(a) : 0) ? b : a), null);
   const parts = study.best ? [`trial ${study.best[0]}, step ${study.best[1]}`] : ["no value yet"];
   if (reached) parts.push("target reached");
   else if (goal.target !== null && best !== null) parts.push(`${number(Math.abs(goal.target - best), 3)} to go`);
@@ -633,7 +633,7 @@ function curvesPaint(pen, scale) {
   for (const t of trials) this.hits.push(paintCurve(pen, scale, t, faint));
 }
 function paintCurve(pen, scale, t, faint) {
-  const name = classOf(t), live = isLive(t), xs = t.steps.map(scale.x), ys = t.values.map((v) => (v === null ? NaN : scale.y(v)));
+  const name = classOf(t), live = isLive(t) || state.study.best?.[0] === t.n, xs = t.steps.map(scale.x), ys = t.values.map((v) => (v === null ? NaN : scale.y(v)));
   if (t.step > t.steps.at(-1) && t.value !== null) { xs.push(scale.x(t.step)); ys.push(scale.y(t.value)); }
   pen.strokeStyle = pen.fillStyle = t.n === ui.selected ? ink.accent : ink[name];
   pen.globalAlpha = isMarked(t) ? 1 : live || name === "promising" ? 0.95 : mayGoOn(t) ? Math.max(0.3, faint) : faint;
@@ -743,11 +743,16 @@ function ganttFrame() {
   if (!state.lives.size) return "no trial has had a core yet";
   const cores = lanes(), { within_s } = state.about.goal, [unit, word] = unitOf(state.now_s);
   const show = cores.length <= 24 ? cores : cores.filter((_, i) => i % Math.ceil(cores.length / 24) === 0);
-  return layoutOf(axis(`study time, ${word}`, [0, Math.max(state.now_s * 1.03, 1e-3) / unit]),
+  return layoutOf(axis(`study time, ${word}`, [0, roundUp(state.now_s / unit)]),
     axis("core", [cores.length - 0.5, -0.5], { tickvals: show.map((core) => cores.indexOf(core)), ticktext: show.map(String), showgrid: false, fixedrange: true }),
     within_s !== null && within_s < state.now_s * 1.03 ? { shapes: [deadline(within_s / unit)] } : {});
 }
 const deadline = (x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: ink.bad, width: 1, dash: "dot" } });
+// An axis of time ends a little later, at a round time: so it need not be drawn anew with every event.
+function roundUp(value) {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(value, 1e-3)) - 1);
+  return Number((Math.ceil((value * 1.02) / unit) * unit).toPrecision(6));
+}
 const unitOf = (s) => (s > 7200 ? [3600, "hours"] : s > 180 ? [60, "minutes"] : [1, "seconds"]);
 function ganttPaint(pen, scale) {
   const at = new Map(lanes().map((core, i) => [core, i])), [unit] = unitOf(state.now_s), shown = new Set(shownNow.map((t) => t.n));
@@ -782,10 +787,11 @@ function bestsFrame() {
   if (!state.bests.length) return "no value yet";
   const values = state.bests.map((b) => b[3]).filter((v) => v !== null), [unit, word] = unitOf(state.now_s), y = valueRange(values), { goal } = state.about;
   const shapes = goal.target === null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: goal.target, y1: goal.target, line: { color: ink.accent, width: 1.2, dash: "dash" } }];
-  return layoutOf(axis(`study time, ${word}`, [0, (state.now_s * 1.02) / unit]), axis(goal.metric, y.range, { type: y.type }), { shapes, hovermode: "closest" });
+  return layoutOf(axis(`study time, ${word}`, [0, roundUp(state.now_s / unit)]), axis(goal.metric, y.range, { type: y.type }), { shapes, hovermode: "closest" });
 }
 function bestsTraces() {
-  const [unit] = unitOf(state.now_s), rows = [...state.bests, [state.now_s, null, null, state.bests.at(-1)[3]]];
+  const [unit] = unitOf(state.now_s), now = Math.max(Number(state.now_s.toPrecision(2 + state.study.is_over * 4)), state.bests.at(-1)[0]);
+  const rows = [...state.bests, [now, null, null, state.bests.at(-1)[3]]];
   return [{ x: rows.map((b) => b[0] / unit), y: rows.map((b) => b[3]), mode: "lines", line: { shape: "hv", color: ink.promising, width: 2.2 }, hoverinfo: "skip" },
     { x: state.bests.map((b) => b[0] / unit), y: state.bests.map((b) => b[3]), mode: "markers", marker: { color: ink.promising, size: 6 },
       text: state.bests.map((b) => (b[1] === null ? "taken back: it diverged" : `trial ${b[1]}, step ${b[2]}: ${number(b[3], 5)}`)), hoverinfo: "text" }];

@@ -166,7 +166,7 @@ def _spot(view: View, trial: Trial, foreseen: Foreseen, label: str | None) -> Sp
         steps_per_s=1.0 / trial.step_s,
         p=float(foreseen.chance[row]),
         best=trial.best_value,
-        seen_frac=min(1.0, trial.last_step / (trial.max_steps or foreseen.horizon[-1])),
+        seen_frac=min(1.0, trial.last_step / (trial.max_steps or float(foreseen.horizon[-1]))),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace as with_fields
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from foresail.core import events as ev
@@ -81,6 +81,7 @@ def saving(view: View, events: Sequence[ev.Event]) -> Saving | None:
         policy=Choice("fifo"),
         search=Choice(RECORDED),
         resources=Resources(workers=trace.workers),
+        silence_s=UNSET,
         goal=Goal(goal.metric, goal.mode, goal.target, trials=len(curves)),
     )
     setting = Setting(workers=trace.workers, start_s=None, restart_s=None, leave_s=None)

@@ -201,7 +201,8 @@ class Hybrid:
         least = now if inside else least
         if self.widest == 1 or seen is None:
             return Seat(choice.rate, 0.0, now, least)
-        return Seat(choice.rate, seen.p, now, least, seen.turn_s)
+        p = seen.p if index.aim == 0.0 else 0.0  # of a nearer aim it says nothing of what is needed
+        return Seat(choice.rate, p, now, least, seen.turn_s)
 
     def _units(self, view: View, trial: Trial) -> int:
         """What it holds."""

@@ -153,6 +153,8 @@ def _fates(reading: Reading) -> dict[AttemptId, Fate]:
     found = {}
     for attempt, (delay_s, leave_s, kill_s) in reading.gone.items():
         which, _, number = attempt.partition("-")
+        if int(which) not in place:  # it has never reported the goal's metric
+            continue
         fate = Fate(
             delay_s, 1.0, math.inf, usual_s if leave_s is None else leave_s, killed_s if kill_s is None else kill_s
         )

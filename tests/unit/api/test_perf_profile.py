@@ -11,6 +11,7 @@ from foresail.api.profile import Profile, profile
 from foresail.api.step_process import load
 from foresail.errors import CallerError, TrainingError
 from foresail.perf.cpu import cpu_configurations
+from foresail.perf.hardware import device
 from foresail.perf.steps import settled
 from foresail.perf.words import SystemConfiguration
 
@@ -104,3 +105,37 @@ def test_a_job_that_ends_is_the_job_s_fault(tmp_path: Path) -> None:
 def test_a_target_that_names_no_function_is_refused(target: str) -> None:
     with pytest.raises(CallerError):
         load(target)
+
+
+def test_accelerators_are_profiled_by_their_own_figures() -> None:
+    systems = cpu_configurations(global_batch=64, cores=4, threads=(1,))
+    found = profile("job.py:make", systems, device=device("A100"), measure_one=_measured, probes=3)
+    cheap = profile("job.py:make", systems, measure_one=_measured, probes=3)
+    assert found.probes <= 3
+    dearest = max(line.dollars_per_million_samples for line in found.lines)
+    assert dearest > max(line.dollars_per_million_samples for line in cheap.lines)
+
+
+def test_what_pytorch_raises_when_a_device_is_full_is_out_of_memory(tmp_path: Path) -> None:
+    script = tmp_path / "full.py"
+    script.write_text(
+        "class OutOfMemoryError(RuntimeError):\n    pass\n"
+        "def make(system):\n    raise OutOfMemoryError('CUDA out of memory')\n"
+    )
+    assert measure(Run(f"{script}:make", SystemConfiguration())).steps is None
+
+
+@pytest.mark.torch
+def test_a_step_on_a_gpu_is_timed_to_its_end(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    script = tmp_path / "gpu.py"
+    script.write_text(
+        "import torch\ndef make(system):\n    x = torch.randn(4096, 4096, device='cuda')\n"
+        "    def step():\n        for _ in range(20): x @ x\n    return step\n"
+    )
+    found = measure(Run(f"{script}:make", SystemConfiguration()), seconds=0.2)
+    assert found.steps is not None
+    assert found.steps.seconds > 20 * 2 * 4096**3 / 2e15
+    assert 4096**2 * 4 < found.memory_bytes < 8e9

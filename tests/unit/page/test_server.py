@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 from visitor import HERE, TOKEN
 
+from foresail.cli.main import main
 from foresail.core import events as ev
 from foresail.core.view import fold
 from foresail.errors import CallerError
@@ -166,3 +168,12 @@ def test_it_listens_on_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_study_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="there is no study"):
         server.serve(tmp_path / "none.db", ready=lambda address: None)
+
+
+def test_the_command_teaches_and_names_what_is_not_there(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["serve", "--help"])
+    assert shown.exit_code == 0
+    assert "ssh -L" in shown.stdout
+    missing = CliRunner().invoke(main, ["serve", str(tmp_path / "none.db")])
+    assert missing.exit_code == 2
+    assert "there is no study at" in missing.stderr

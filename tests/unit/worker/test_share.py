@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 from foresail.core.layout import Layout
@@ -13,7 +15,7 @@ from foresail.worker.share import Batch, Order, Shared, batch_of
 def together(layout: Layout, batches: list[list[int]]) -> list[list[int]]:
     """Global batches, put together from what replicas get."""
     shares = [[*Shared(batches, Ranks(layout, rank))] for rank in range(0, layout.ranks, layout.tp)]
-    return [sum(parts, []) for parts in zip(*shares, strict=True)]
+    return [[*chain(*parts)] for parts in zip(*shares, strict=True)]
 
 
 @pytest.mark.parametrize("layout", [Layout(), Layout(dp=2), Layout(dp=4), Layout(dp=2, tp=2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.torch
 
 
 def layers(*widths: int) -> nn.Sequential:
-    return nn.Sequential(*(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False)))
+    return nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(widths)))
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
