@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import resource
@@ -21,6 +22,7 @@ MANY = 20_000
 def misbehaves(function: Callable[[Any], object]) -> Callable[[Any], object]:
     @wraps(function)
     def train(run: Any) -> object:
+        faulthandler.disable()  # the tests' own, which would tell its story of every signal
         if run.config.get("well"):
             run.report(accuracy=7)
             return None
