@@ -1,10 +1,11 @@
 """Cores that no trial needs go to trials that run: `cores_per_trial="auto"` around any policy.
 
-The policy says which trials run; each has a core for that. Cores that are left are shared out as far as a further core
-makes steps faster, which the study's own steps tell (`perf/speeds.py`). Before that is known, every other trial starts
-on one core, so that widths can be compared; all of these steps are training steps. More trials than cores: each has
-one, which trains most in a second, since no speed-up is better than linear. A width changes between two steps, by
-suspending and resuming: the global batch stays, and with it the learning curve. It is changed only where that pays.
+The policy says which trials run; each has a core for that (or `cores_per_trial` of them). Cores that are left are
+shared out as far as a further one makes steps faster, which the study's own steps tell (`perf/speeds.py`). Before that
+is known, every other trial starts on one core, so that widths can be compared; all of these steps are training steps.
+More trials than cores: each has one, which trains most in a second, since no speed-up is better than linear. A width
+changes between two steps, by suspending and resuming: the global batch stays, and with it the learning curve. It is
+changed only where that pays.
 """
 
 from __future__ import annotations
@@ -61,13 +62,16 @@ class Elastic:
         plan = self.policy.decide(index.inner, view, rng)
         runs = [verdict for verdict in plan.verdicts if verdict.act is Act.RUN]
         widths = self._widths(index, view, [view.trials[v.trial] for v in runs], plan.open if view.can_open else 0)
-        return Plan(tuple(_at(verdict, widths) for verdict in plan.verdicts), plan.open)
+        size = view.spec.resources.cores_per_trial
+        return Plan(tuple(_at(verdict, widths, size) for verdict in plan.verdicts), plan.open)
 
     def _widths(self, index: Widths, view: View, trials: Sequence[Trial], new: int) -> dict[TrialId, int]:
-        """Cores of each trial that is to run. What others hold that are leaving is not shared out before they left."""
+        """Units of `cores_per_trial` of each trial that is to run. What others hold that are leaving is not shared out
+        before they left."""
         mine = {trial.id for trial in trials}
-        others = sum(len(a.cores) for a in view.attempts.values() if a.trial not in mine)
-        free = len(view.cores) - others - new
+        size = view.spec.resources.cores_per_trial
+        others = sum(-(-len(a.cores) // size) for a in view.attempts.values() if a.trial not in mine)
+        free = len(view.cores) // size - others - new
         share, more = divmod(max(free, len(trials)), max(1, len(trials)))
         fair = {trial.id: share + (place < more) for place, trial in enumerate(trials)}
         wanted = {trial.id: self._wanted(index, view, trial, fair[trial.id]) for trial in trials}
@@ -79,8 +83,9 @@ class Elastic:
         best = share if exponent > LEAST_EXPONENT else 1
         if trial.attempt is None:
             return 1 if sd > KNOWN_SD and trial.attempts == 0 and trial.id % 2 else best
-        now = len(view.attempts[trial.attempt].cores)
-        own = index.costs.speeds.own.get(trial.id, {}).get(now)
+        cores = len(view.attempts[trial.attempt].cores)
+        now = max(1, cores // view.spec.resources.cores_per_trial)
+        own = index.costs.speeds.own.get(trial.id, {}).get(cores)
         if own is None or own.reports < TELLING_REPORTS or not self._pays(index, trial, (now, best), exponent):
             return now
         return best
@@ -94,5 +99,7 @@ class Elastic:
         return bool(saved_s > MARGIN * restart_s)
 
 
-def _at(verdict: Verdict, widths: dict[TrialId, int]) -> Verdict:
-    return msgspec.structs.replace(verdict, cores=widths[verdict.trial]) if verdict.trial in widths else verdict
+def _at(verdict: Verdict, widths: dict[TrialId, int], size: int) -> Verdict:
+    if verdict.trial not in widths:
+        return verdict
+    return msgspec.structs.replace(verdict, cores=size * widths[verdict.trial])

@@ -98,3 +98,8 @@ def test_a_wide_trial_gives_way_when_another_is_to_run() -> None:
 def test_never_more_cores_than_there_are(cores: int, workers: int) -> None:
     by_hand = study(cores=cores, trials=30, workers=workers)
     assert 1 <= sum(widths(by_hand).values()) <= cores
+
+
+def test_widths_are_multiples_of_what_a_trial_needs() -> None:
+    goal = maximize(METRIC, trials=1)
+    assert widths(ByHand(goal=goal, cores=5, cores_per_trial=2, options=ELASTIC)) == {"0-1": 4}
