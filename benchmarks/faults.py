@@ -125,8 +125,8 @@ class Scene:
         for alive in self.folder.glob("attempts/*/alive"):
             try:
                 if b'"Point"' in (alive.parent / "spool.jsonl").read_bytes():
-                    found.append(psutil.Process(int(alive.read_text())))
-            except (OSError, ValueError, psutil.Error):
+                    found.append(psutil.Process(int(alive.read_text().split()[0])))
+            except (OSError, ValueError, IndexError, psutil.Error):
                 continue
         return found
 
