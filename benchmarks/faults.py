@@ -50,7 +50,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from faults_study import STEPS, TRIALS
 
 SCRIPT = Path(__file__).with_name("faults_study.py")
-STUDY_S = 900.0
+STUDY_S = 1_800.0
 """Longest that one study may take, all its drivers together."""
 
 
@@ -387,7 +387,7 @@ def _attend(scene: Scene, calm: bool, faults_each: int, end_s: float) -> bool:
             scene.driver.kill()
             raise Lost(f"{scene.storage}: the study does not come to its end: {''.join(scene.said)}")
         scene.note_recovery()
-        if left and time.monotonic() >= next_s and scene.last() > scene.known:
+        if left and time.monotonic() >= next_s and scene.workers():
             kind = scene.rng.choice(UP)
             if kind(scene):
                 scene.counts[kind.__name__] += 1

@@ -18,8 +18,8 @@ import foresail as fs
 from foresail.executors.local import LocalExecutor
 from foresail.stores.sqlite import SqliteStore
 
-STEPS = 60
-TRIALS = 16
+STEPS = 40
+TRIALS = 10
 STEP_S = 0.03
 
 

@@ -39,8 +39,8 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
         elif kind == "ray":
             from foresail.executors.ray import RayExecutor
 
-            for earlier in made:  # a driver that goes leaves its machines; one that is there holds them
-                earlier.executor.close()
+            for earlier in made:
+                _forsake(earlier.executor)
             executor = RayExecutor(folder, clock=clock, goal=goal, entry=entry)
         else:
             target = training if callable(training) else TRAININGS[training]
@@ -55,6 +55,15 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
     yield make
     for lab in made:
         lab.executor.close()
+
+
+def _forsake(executor: Any) -> None:
+    """What Ray does when a driver is killed: its agents die at once. One that is there would hold their machines."""
+    import ray
+
+    for machine in executor._machines.values():
+        ray.kill(machine.agent)
+    executor._machines.clear()
 
 
 @pytest.fixture(scope="session")

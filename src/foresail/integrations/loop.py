@@ -54,6 +54,32 @@ def kept_in(run: Run) -> Path | None:
     return found[0] if found else None
 
 
+class Length:
+    """How long trainings of this study were that told nobody beforehand: later ones expect the same.
+
+    Policies need it: without, no share of a training is known to have been seen, and nobody is ended early.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._file = run.folder.parents[1] / "length"
+        self._run = run
+        if known := self._read():
+            run.expect(known)
+
+    def _read(self) -> int:
+        try:
+            return int(self._file.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def keep(self, steps: int) -> None:
+        """This one was trained to its end, in so many steps."""
+        if steps > self._read():
+            fresh = self._run.folder / "length"
+            fresh.write_text(str(steps))
+            fresh.replace(self._file)
+
+
 def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the metrics that are numbers, as floats."""
     return {name: float(value) for name, value in metrics.items() if _is_number(value)}

@@ -75,7 +75,7 @@ def create_study(
         workers: trials at a time; if not given, `n_jobs` of `optimize`, and as many as fit where that is 1 or -1.
         cores_per_trial: cores, and so threads, of each.
         target: value of the objective at which the study ends.
-        max_steps: reports of a full training; taken from the longest trial so far if not given.
+        max_steps: reports of a full training; those of the longest finished trial if not given.
         seed: of everything that is drawn.
         quiet: show no progress and no summary.
 

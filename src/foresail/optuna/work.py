@@ -20,6 +20,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 
 from foresail.core.words import Config
 from foresail.errors import CallerError, TrainingError
+from foresail.integrations.loop import Length
 from foresail.optuna.knobs import value_in
 from foresail.space.options import options_of
 from foresail.worker.entry import load
@@ -80,7 +81,7 @@ def training(objective: Objective, directions: Sequence[str], first: int = 0) ->
     """The training function that runs `objective`; trial 0 is number `first` of the Optuna study."""
 
     def train(run: Run) -> None:
-        trial = _trial(run, directions, first)
+        trial, length = _trial(run, directions, first), Length(run)
         try:
             returned = objective(trial)
         except optuna.TrialPruned:
@@ -91,6 +92,8 @@ def training(objective: Objective, directions: Sequence[str], first: int = 0) ->
         if not trial._cached_frozen_trial.intermediate_values:
             trial.tell_params()
             run.report(step=run.resume_step + 1, **dict(zip(metric_names(len(directions)), values, strict=True)))
+        else:
+            length.keep(max(trial._cached_frozen_trial.intermediate_values) + 1)
         _leave(trial, {"values": values})
 
     return train

@@ -140,7 +140,7 @@ class Chronicle:
         about = self.view.trials[trial]
         self.changed[trial] = self.view.events
         hold = self._live.get(about.attempt) if about.attempt else None
-        if hold is not None:
+        if hold is not None and hold.label is not label:
             hold.label, hold.changed = label, self.view.events
         if "final" in numbers:
             p = numbers.get("foreseen", numbers.get("p"))

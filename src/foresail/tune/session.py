@@ -55,6 +55,7 @@ class Session:
         self._names: frozenset[str] = frozenset()
         self._offered: Path | None = None
         self._keeps = False
+        self.reports = run.resume_step
         self._steps = run.steps(max=max_steps)
         self._next()
 
@@ -73,6 +74,7 @@ class Session:
         self._run.report(**{name: value for name, value in numbers.items() if name in self._names})
         if self._offered is not None and self._run.has_improved:
             self._keep_best(self._offered)
+        self.reports += 1
         self._next()
 
     def _keep_best(self, offered: Path) -> None:

@@ -18,6 +18,7 @@ from foresail.core import events as ev
 from foresail.core.goal import Goal
 from foresail.core.words import Status, attempt_id, trial_of
 from foresail.errors import CallerError
+from foresail.integrations.loop import Length
 from foresail.tune.session import BEST, Checkpoint, Finished, Session
 from foresail.tune.spaces import ParamSpace
 from foresail.worker.folder import StudyFolder
@@ -137,9 +138,12 @@ def _training(trainable: Trainable, params: ParamSpace, max_steps: int | None) -
     def train(run: Run) -> None:
         try:
             Session.current = session = Session(run, max_steps)
+            length = Length(run)
             returned = trainable(params.filled(run.config))
             if isinstance(returned, Mapping):
                 session.report(returned, None)
+            else:
+                length.keep(max(session.reports, 1))
         except Finished:
             pass
         finally:

@@ -263,6 +263,14 @@ class Run:
         self._reported_step, self._reported = step, values
         self._note(values[self._grant.goal.metric])
 
+    def expect(self, max_steps: int) -> None:
+        """Say how many steps the whole training will do, where no `steps(max=...)` does.
+
+        Raises:
+            TrainingError: `max_steps` is no whole number from 1.
+        """
+        self._spool.write(Horizon(max_steps=check_step(max_steps, 0)))
+
     def note(self, **notes: Any) -> None:
         """Have something remembered of the trial that no decision rests on: the data's version, a final test score.
 

@@ -1,6 +1,6 @@
 """Random suspends, changes of width and kills of ranks over small real trainings: each ends as if nothing had happened.
 
-FORESAIL_CAMPAIGN is the number of incidents: 10 if not given, 200 is the number that is told in docs/wide.md.
+FORESAIL_CAMPAIGN is the number of incidents: 10 if not given, as many as there is time for by command.
 """
 
 from __future__ import annotations

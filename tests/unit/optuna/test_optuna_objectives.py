@@ -69,6 +69,13 @@ def test_a_policy_that_ends_trials_prunes_them() -> None:
     assert set(states) <= {TrialState.PRUNED, TrialState.COMPLETE}
 
 
+def test_later_trials_expect_the_length_of_earlier_ones(tmp_path: Path) -> None:
+    study = optuna.create_study(direction="maximize", study_name="long", quiet=True, policy="fifo", workers=1)
+    study.optimize(objectives.branching, n_trials=3)
+    said = [e for e in load_events(tmp_path / "long.db") if isinstance(e, ev.HorizonDeclared)]
+    assert [(e.attempt, e.max_steps) for e in said] == [("1-1", 6), ("2-1", 6)]
+
+
 def test_a_trial_that_prunes_itself_is_pruned() -> None:
     study = optuna.create_study(quiet=True, sampler=optuna.samplers.RandomSampler())
     study.optimize(objectives.parabola, n_trials=30, n_jobs=2)

@@ -286,6 +286,19 @@ def test_speed_is_predicted_from_the_other_trials(whole: Sequence[ev.Event]) -> 
     assert np.corrcoef(np.log(measured), np.log(predicted))[0, 1] > 0.9
 
 
+def test_leaving_out_is_what_conditioning_without_gives() -> None:
+    from foresail.perf.smooth import Sites, fit_smooth
+    from foresail.plots.timing import _ERROR_SD, _left_out
+
+    rng = np.random.default_rng(0)
+    units, log_s = rng.random((12, 3)), rng.normal(size=12)
+    smooth = fit_smooth(Sites(units, np.zeros(12), np.arange(12)), log_s, np.full(12, _ERROR_SD**2))
+    covariance = np.linalg.inv(smooth.inverse)
+    residual, rest = covariance @ smooth.pull, np.arange(12) != 5
+    seen = covariance[5, rest] @ np.linalg.solve(covariance[np.ix_(rest, rest)], residual[rest])
+    assert _left_out(units, log_s)[5] == pytest.approx(log_s[5] - residual[5] + seen, abs=1e-6)
+
+
 # --- calibration, and what was saved -----------------------------------------------------------------------------
 
 
