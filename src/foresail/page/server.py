@@ -179,7 +179,7 @@ def serve(storage: Path, *, port: int | None = None, ready: Callable[[str], obje
         with _listening(port) as listening:
             config = uvicorn.Config(
                 application(served, token),
-                log_level="error",
+                log_level="critical",
                 access_log=False,
                 server_header=False,
                 lifespan="off",
