@@ -77,9 +77,10 @@ class Driver:
         now_s = self.clock.now_s()
         self._handle([ev.DriverStarted(at_s=now_s, cores=cores, host=host, wall_time=wall_time)])
         self._handle(self.executor.adopt(tuple(self.view.attempts)))
+        now_s = self.clock.now_s()  # before the reminders: their answers come later, and time does not fall
         for command in self.controller.recover():
             self.executor.perform(command)
-        self._handle([ev.Ticked(at_s=self.clock.now_s())])
+        self._handle([ev.Ticked(at_s=now_s)])
         while self.view.ended is None or self._events:
             facts = self._news()
             self._handle(facts)
@@ -128,11 +129,11 @@ class Driver:
             return
         leaving = {command.attempt for command in self._commands if isinstance(command, Kill | Yield)}
         unborn = [c.attempt for c in self._commands if isinstance(c, Launch) and c.attempt in leaving]
+        now_s, detail = self.clock.now_s(), "it was never started"
         for command in self._commands:
             if isinstance(command, Kill | Yield) and command.attempt not in unborn:
                 self.executor.perform(command)
         self._commands = [c for c in self._commands if isinstance(c, DeleteCheckpoint)]
-        now_s, detail = self.clock.now_s(), "it was never started"
         ends = [ev.AttemptEnded(at_s=now_s, attempt=a, outcome=Outcome.KILLED, detail=detail) for a in unborn]
         if ends:
             self._handle(ends)
