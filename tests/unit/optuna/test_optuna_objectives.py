@@ -38,7 +38,7 @@ def test_the_space_of_a_branching_objective_is_found_with_its_conditions() -> No
 
 
 def test_a_branching_objective_runs_to_the_end(tmp_path: Path) -> None:
-    study = optuna.create_study(direction="maximize", study_name="branching", quiet=True, seed=1)
+    study = optuna.create_study(direction="maximize", study_name="branching", quiet=True, seed=1, policy="fifo")
     seen: list[int] = []
     study.optimize(
         objectives.branching, n_trials=12, n_jobs=2, callbacks=[lambda study, trial: seen.append(trial.number)]
