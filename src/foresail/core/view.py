@@ -90,8 +90,10 @@ class Trial:
         "max_steps",
         "origin",
         "reached",
+        "room",
         "saved",
         "seconds",
+        "shortages",
         "told",
         "values",
         "verdict",
@@ -112,6 +114,8 @@ class Trial:
         self.attempt: AttemptId | None = None
         self.attempts = 0
         self.failures = 0
+        self.shortages = 0  # attempts that ran out of memory
+        self.room: int | None = None  # most attempts on a machine that it may be one of, since memory ran out
         self.fruitless = 0  # attempts in a row that went unasked, did not fail, and brought no new step
         self.told = 0  # points of the goal's metric, those of steps trained again included: tells curves apart
         self.saved: tuple[Checkpoint, ...] = ()  # checkpoints on disk, oldest first
@@ -221,6 +225,11 @@ class View:
         """Study time until the deadline; None without one."""
         within_s = self.spec.goal.within_s
         return None if within_s is None else max(0.0, within_s - self.now_s)
+
+    def neighbours(self, cores: Sequence[int]) -> list[Attempt]:
+        """Live attempts on the machine that has these cores."""
+        machine: set[int] = next((set(machine) for machine in self.machines if cores[0] in machine), set())
+        return [attempt for attempt in self.attempts.values() if attempt.cores[0] in machine]
 
     @property
     def can_open(self) -> bool:
@@ -414,6 +423,9 @@ def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
     elif event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST):
         trial.failures += event.outcome is not Outcome.LOST
         trial.detail = event.detail
+        if event.outcome is Outcome.OUT_OF_MEMORY:
+            trial.shortages += 1
+            trial.room = max(1, len(view.neighbours(attempt.cores)))
         if event.outcome is Outcome.FAILED and not trial.values:
             view.first_failures.append(event.detail)
     _count_fruitless(view, trial, attempt, event.outcome)
