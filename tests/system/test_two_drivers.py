@@ -84,7 +84,8 @@ def test_the_second_is_refused_by_the_name_of_the_first_and_takes_over_when_it_i
     first.kill()
     first.wait()
     third = start()
-    assert third.communicate(timeout=PATIENCE_S) and third.returncode == 0
+    assert third.communicate(timeout=PATIENCE_S)
+    assert third.returncode == 0
     assert sum(isinstance(event, ev.DriverStarted) for event in log(storage)) == 2
     check_whole(storage)
 
@@ -114,5 +115,6 @@ def test_a_paused_driver_whose_lock_is_lost_leaves_when_it_wakes(tmp_path: Path,
     _, said = first.communicate(timeout=PATIENCE_S)
     assert first.returncode != 0
     assert f"process {second.pid} " in said or "taken over by another driver" in said
-    assert second.communicate(timeout=PATIENCE_S) and second.returncode == 0
+    assert second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 0
     check_whole(storage)

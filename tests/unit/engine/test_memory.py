@@ -37,7 +37,9 @@ def test_each_shortage_halves_the_micro_batches():
 def test_it_goes_on_beside_fewer_and_nobody_takes_its_place():
     hand = study(cores=3)
     assert grants(hand.end("0-1", Outcome.OUT_OF_MEMORY)) == [], "two are there, and three were too many"
-    assert grants(complete(hand, "1-1")) == ["0-2"], "it has the first place that there is, and keeps the third one free"
+    assert grants(complete(hand, "1-1")) == ["0-2"], (
+        "it has the first place that there is, and keeps the third one free"
+    )
     assert grants(complete(hand, "2-1")) == ["3-1"]
     assert grants(complete(hand, "0-2")) == ["4-1", "5-1"], "the others are as many as before"
 
