@@ -79,11 +79,16 @@ def driver_disk_full(scene: Scene) -> bool:
 def second_driver(scene: Scene) -> bool:
     """It must be refused, by the name of the first."""
     assert scene.driver is not None
-    done = subprocess.run(scene.command, capture_output=True, text=True, check=False, timeout=300)
-    if not scene.running():
-        return False  # the first one had ended meanwhile
-    if done.returncode == 0 or f"process {scene.driver.pid} " not in done.stderr:
-        raise Lost(f"a second driver was not refused by the first's name: {done.stderr[-500:]}")
+    second = subprocess.Popen(scene.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while second.poll() is None and scene.running():
+        time.sleep(0.02)
+    if not scene.running():  # the first one has ended or died meanwhile, and this one may have taken over
+        second.kill()
+        second.communicate()
+        return False
+    said = second.communicate()[1]
+    if second.returncode == 0 or f"process {scene.driver.pid} " not in said:
+        raise Lost(f"a second driver was not refused by the first's name: {said[-500:]}")
     return True
 
 

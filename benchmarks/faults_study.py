@@ -118,7 +118,7 @@ def study(storage: str, training: str, policy: str, seed: int) -> fs.Study:
 
     space = fs.Space(lr=fs.Float(1e-3, 1.0, log=True), momentum=fs.Float(0.0, 0.99), channels=fs.Int(8, 32))
     goal = fs.maximize("score", within=60.0 * float(minutes))
-    return fs.Study(digits, space=space, goal=goal, **common)
+    return fs.Study(digits, space=space, goal=goal, **{**common, "workers": 1})  # it is to leave a core to others
 
 
 def die_at(point: str, number: int) -> None:
