@@ -51,7 +51,7 @@ class Forecast:
         best_so_far: oriented best value of each trial, in table units, (C,); -inf where none.
         last_step: the last observed step of each trial, (C,); 0 where none.
         size: number of draws that `draws` holds.
-        rng: where they come from.
+        rng: where they come from; a fixed seed if None.
     """
 
     horizon: Floats
@@ -65,7 +65,7 @@ class Forecast:
     best_so_far: Floats
     last_step: Floats
     size: int
-    rng: Generator
+    rng: Generator | None
     _latest: dict[float, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def quantile(self, q: float) -> Floats:
@@ -173,9 +173,10 @@ class Forecast:
     def draws(self) -> Floats:
         """Joint futures, (S, C, H), in metric units; an observed step holds its point in every draw."""
         trials, steps = self.future.shape
-        common = self.rng.standard_normal((self.size, trials, 1), dtype=np.float32)
-        fresh = self.rng.standard_normal((self.size, trials, steps), dtype=np.float32)
-        kept = self.rng.random((self.size, trials, steps), dtype=np.float32) > self.freshness
+        rng = self.rng or np.random.default_rng(0)
+        common = rng.standard_normal((self.size, trials, 1), dtype=np.float32)
+        fresh = rng.standard_normal((self.size, trials, steps), dtype=np.float32)
+        kept = rng.random((self.size, trials, steps), dtype=np.float32) > self.freshness
         for h in range(1, steps):
             np.copyto(fresh[:, :, h], fresh[:, :, h - 1], where=kept[:, :, h])
         fresh *= np.sqrt(1.0 - self.loading**2)
