@@ -139,10 +139,10 @@ def test_first_passage_matches_simulated_paths(fresh: float, loading: float) -> 
         e[kept, h] = e[kept, h - 1]
     over = loading * g + np.sqrt(1 - loading**2) * e >= z
     share = np.maximum.accumulate(over, axis=1).mean(axis=0)
-    a, r = np.full((1, steps), loading, np.float32), np.full((1, steps), fresh, np.float32)
-    passed = passed_by(z[None].astype(np.float32), a, r)[0]
+    a, r = np.full((steps, 1), loading, np.float32), np.full((steps, 1), fresh, np.float32)
+    passed = passed_by(z[:, None].astype(np.float32), a, r)[:, 0]
     np.testing.assert_allclose(passed, share, atol=0.015)
-    whole = 1 - stays_below(z[None, None].astype(np.float32), a, r)
+    whole = 1 - stays_below(z[:, None, None].astype(np.float32), a, r)
     assert whole[0, 0] == pytest.approx(passed[-1], abs=1e-4)
 
 
