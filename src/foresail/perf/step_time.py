@@ -64,7 +64,8 @@ def _work_s(rows: Rows, p: Named) -> Floats:
     launches = kernels * p["launch"]
     if rows.on_cpu.all():
         cores = useful_cores(rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"])
-        joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
+        over = np.maximum(rows.busy_threads / rows.cores - 1.0, 0.0)  # a thread that all wait for may not be running
+        joins = kernels * (p["thread_sync"] * np.log2(rows.threads) + p["crowding"] * over * (rows.threads > 1))
         return share * (products / cores + launches + joins)
     ramp = kernels * p["gemm_half"] / rate
     cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
@@ -131,12 +132,18 @@ def parts(theta: Floats, rows: Rows) -> Parts:
 
 
 def _with_input(total: Floats, rows: Rows, p: Named) -> Floats:
-    """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
+    """A step cannot end before its samples were loaded: in line without workers, beside it with them.
+
+    On a CPU workers take cores too: the step is not shorter than all of that work on all of the cores.
+    """
     if not rows.input_s.any():
         return total
     loading = rows.input_s * rows.micro_batch * rows.accumulation * p["loading"]
     each = loading / np.maximum(rows.loader_workers, 1.0)
-    beside = (total**_SHARP + each**_SHARP) ** (1 / _SHARP)
+    cores = np.where(rows.on_cpu, rows.cores, np.inf)
+    computing = loading * p["loading_work"] * rows.dp
+    stepping = np.maximum(total, (total * np.minimum(rows.threads * rows.dp, cores) + computing) / cores)
+    beside = (stepping**_SHARP + each**_SHARP) ** (1 / _SHARP) + p["handoff"] * rows.accumulation
     return np.where(rows.loader_workers > 0, beside, total + loading)
 
 
