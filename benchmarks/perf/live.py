@@ -47,13 +47,14 @@ _ONE_S, _SOON_S = 30.0, 4.0
 
 class Taken(msgspec.Struct):
     """One configuration of a job, `at_once` equal trials at a time: seconds of a step, seconds that measuring
-    took."""
+    took, what the steps showed of the job's features."""
 
     job: str
     system: SystemConfiguration
     at_once: int
     seconds: list[float] = msgspec.field(default_factory=list)
     wall_s: list[float] = msgspec.field(default_factory=list)
+    features: list[Job] = msgspec.field(default_factory=list)
     failures: int = 0
 
     @property
@@ -101,7 +102,8 @@ def _visit(one: Taken, seconds: float, limit_s: float) -> None:
         one.failures += 1
         print(f"{one.job} {one.system}: {error}", file=sys.stderr)
         return
-    one.seconds.append(found)
+    one.seconds.append(found.seconds)
+    one.features += [found.job] if found.job is not None else []
     one.wall_s.append(time.monotonic() - start)
 
 
@@ -126,9 +128,14 @@ class Exhaustive:
     taken: list[Taken]
 
     @property
+    def job(self) -> Job:
+        """Its features, as the visits of the configuration that would run unasked showed them."""
+        return _job(self.name, [t for t in self.taken if t.system == _wide()])
+
+    @property
     def rows(self) -> Rows:
         """The runs."""
-        return _rows(self.name, [t.system for t in self.taken])
+        return _rows(self.job, [t.system for t in self.taken])
 
     @property
     def seconds(self) -> np.ndarray:
@@ -136,9 +143,20 @@ class Exhaustive:
         return np.array([t.truth_s for t in self.taken])
 
 
-def _rows(name: str, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
+def _wide() -> SystemConfiguration:
+    return SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
+
+
+def _job(name: str, taken: Sequence[Taken]) -> Job:
+    seen = [job for t in taken for job in t.features]
+    if not seen:
+        return Job(name=name)
+    return msgspec.structs.replace(seen[0], name=name, input_s=statistics.median(job.input_s or 0.0 for job in seen))
+
+
+def _rows(job: Job, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
     return cpu_rows(
-        Job(name=name),
+        job,
         systems,
         cores=physical_cores(),
         logical=usable_cores(),
@@ -170,7 +188,8 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
 
     def replayed(system: SystemConfiguration) -> Measurement:
         one = by_system[system]
-        return Measurement(system, settled([one.truth_s] * 6), 3e8, sum(one.wall_s))
+        job = own.job if system == _wide() and own.job.is_known else None
+        return Measurement(system, settled([one.truth_s] * 6), 3e8, sum(one.wall_s), job)
 
     result = profile(
         own.name, list(by_system), job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed
@@ -199,16 +218,18 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
 def sharing(tables: list[Exhaustive], pairs: Sequence[Taken]) -> list[Score]:
     """Two trials at a time, against one that has all threads; predicted from runs that were alone, and from pairs of
     the other jobs."""
-    return [_together(one, tables, [p for p in pairs if p.job != one.job]) for one in pairs]
+    names = {t.name for t in tables}
+    return [_together(one, tables, [p for p in pairs if p.job != one.job]) for one in pairs if one.job in names]
 
 
 def _together(one: Taken, tables: list[Exhaustive], others: Sequence[Taken]) -> Score:
-    rows = [*(t.rows for t in tables), *(_rows(p.job, [p.system], busy=2 * p.system.threads) for p in others)]
+    jobs = {t.name: t.job for t in tables}
+    rows = [*(t.rows for t in tables), *(_rows(jobs[p.job], [p.system], busy=2 * p.system.threads) for p in others)]
     times = [*(t.seconds for t in tables), np.array([p.truth_s for p in others])]
     model = fit(STEP_TIME, join(*rows), np.concatenate(times))
-    busy = _rows(one.job, [one.system], busy=2 * one.system.threads)
+    busy = _rows(jobs[one.job], [one.system], busy=2 * one.system.threads)
     guess = float(predict(STEP_TIME, model, busy).median[0])
-    wide = SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
+    wide = _wide()
     alone = {(t.name, s.system): s.truth_s for t in tables for s in t.taken}
     single = alone.get((one.job, wide), float("nan"))
     figures = {

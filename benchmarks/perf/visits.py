@@ -13,13 +13,14 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from foresail.errors import TrainingError
+from foresail.perf.observed import Waited, features, with_waiting
 from foresail.perf.steps import settled
-from foresail.perf.words import SystemConfiguration
+from foresail.perf.words import Job, SystemConfiguration
 
 _WARM_UP_STEPS = 3
 _LEAST_STEPS = 6
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["torch", "torch.distributed", "benchmarks.perf.jobs"])
+_SERVER.set_forkserver_preload(["torch._dynamo", "torch.utils.flop_counter", "benchmarks.perf.jobs"])
 
 
 class _Rank(NamedTuple):
@@ -27,8 +28,15 @@ class _Rank(NamedTuple):
     line: Connection
 
 
-def visit(job: str, system: SystemConfiguration, *, at_once: int, seconds: float, timeout_s: float) -> float:
-    """Seconds of a step, the mean over trials of equal kind that run at the same time.
+class Seen(NamedTuple):
+    """Seconds of a step, and what it showed of the job's features, if anything."""
+
+    seconds: float
+    job: Job | None
+
+
+def visit(job: str, system: SystemConfiguration, *, at_once: int, seconds: float, timeout_s: float) -> Seen:
+    """A step, of seconds the mean over trials of equal kind that run at the same time.
 
     Raises:
         TrainingError: a process ended, or all together took longer than `timeout_s`.
@@ -36,11 +44,12 @@ def visit(job: str, system: SystemConfiguration, *, at_once: int, seconds: float
     until = time.monotonic() + timeout_s
     trials = [_started(job, system) for _ in range(at_once)]
     try:
-        steps = [max(_LEAST_STEPS, round(seconds / max(_heard(r, until) for r in ranks))) for ranks in trials]
+        steps = [max(_LEAST_STEPS, round(seconds / max(_heard(r, until).seconds for r in ranks))) for ranks in trials]
         for ranks, count in zip(trials, steps, strict=True):
             for rank in ranks:
                 rank.line.send(count)
-        return statistics.mean(max(_heard(r, until) for r in ranks) for ranks in trials)
+        found = [max((_heard(r, until) for r in ranks), key=lambda seen: seen.seconds) for ranks in trials]
+        return Seen(statistics.mean(seen.seconds for seen in found), found[0].job)
     finally:
         for rank in (rank for ranks in trials for rank in ranks):
             rank.process.kill()
@@ -62,10 +71,10 @@ def _started(job: str, system: SystemConfiguration) -> list[_Rank]:
     return found
 
 
-def _heard(rank: _Rank, until: float) -> float:
+def _heard(rank: _Rank, until: float) -> Seen:
     try:
         if rank.line.poll(max(0.0, until - time.monotonic())):
-            return float(rank.line.recv())
+            return Seen(*rank.line.recv())
     except EOFError:
         pass
     raise TrainingError("a measured process ended or took too long")
@@ -79,8 +88,14 @@ def _run(job: str, system: SystemConfiguration, rank: int, port: int, line: Conn
 
     torch.set_num_threads(system.threads)
     step = getattr(jobs, job)(system)
-    line.send(min(_timed(step) for _ in range(_WARM_UP_STEPS)))
-    line.send(settled([_timed(step) for _ in range(line.recv())]).seconds)
+    waited = Waited()
+    fastest = min(_timed(step) for _ in range(_WARM_UP_STEPS))
+    seen = features(step, system, waited) if system.devices == 1 and not system.loader_workers else None
+    line.send((fastest, None))
+    count = line.recv()
+    waited.seconds = 0.0
+    steps = settled([_timed(step) for _ in range(count)])
+    line.send((steps.seconds, seen and with_waiting(seen, job, system, waited.seconds / count)))
     line.poll(None)  # loader workers and process groups may take seconds to say goodbye: this process is killed
 
 
