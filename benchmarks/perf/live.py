@@ -41,7 +41,7 @@ _JOBS = ("conv", "mlp", "small_transformer")
 _GLOBAL_BATCH = 64
 _PROBES = 3
 _TRIES = 3
-_ONE_S, _SOON_S = 30.0, 4.0
+_ONE_S, _SOON_S = 45.0, 4.0
 """A visit is given up after the first; the second is what one takes at most if all is well."""
 
 
