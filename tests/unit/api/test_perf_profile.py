@@ -32,6 +32,12 @@ def starved(system):
 """
 
 
+@pytest.fixture(autouse=True)
+def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foresail.api.profile.physical_cores", lambda: 4)
+    monkeypatch.setattr("foresail.api.profile.usable_cores", lambda: 4)
+
+
 def _seconds(system: SystemConfiguration) -> float:
     work = 0.004 * system.accumulation + 0.1 / system.dp / (1 + 0.8 * (system.threads - 1)) + 0.01 * (system.dp > 1)
     load_s = 2e-4 * 64 / system.dp
