@@ -18,12 +18,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from foresail.errors import TrainingError
+from foresail.errors import CallerError, TrainingError
 from foresail.perf.observed import with_waiting
 from foresail.perf.steps import Settled, settled
 from foresail.perf.words import Job, SystemConfiguration
 
 _LEAST_STEPS, _MOST_STEPS = 6, 400
+_ENDING_S = 5.0
+"""For a process that has closed its output to be gone."""
 
 
 class Measurement(NamedTuple):
@@ -48,6 +50,7 @@ def measure(run: Run, *, seconds: float = 1.0, timeout_s: float = 300.0) -> Meas
     """Steps of one run, for about `seconds` after warm-up.
 
     Raises:
+        CallerError: its target names no function, or one that makes no step.
         TrainingError: its process ended or fell silent.
     """
     return measure_together([run], seconds=seconds, timeout_s=timeout_s)[0]
@@ -57,6 +60,7 @@ def measure_together(runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: fl
     """Steps of several runs at the same time, as trials that share this machine.
 
     Raises:
+        CallerError: a target names no function, or one that makes no step.
         TrainingError: a process ended or fell silent for `timeout_s`.
     """
     groups = [_start(run) for run in runs]
@@ -124,12 +128,18 @@ def _send(process: subprocess.Popen[str], line: str) -> None:
 def _answer(process: subprocess.Popen[str]) -> dict[str, object]:
     line = process.stdout.readline() if process.stdout is not None else ""
     if not line:
-        code = process.poll()
+        try:
+            code = process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            code = None
         raise TrainingError(
             f"the measured process ended or fell silent (exit code {code})",
             do="run its function by itself to see the error; its output is above",
         )
     answer: dict[str, object] = json.loads(line)
+    if "wrong" in answer:
+        what, allowed, do = msgspec.convert(answer["wrong"], tuple[str, str, str])
+        raise CallerError(what, allowed=allowed, do=do)
     return answer
 
 

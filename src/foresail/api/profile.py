@@ -23,7 +23,7 @@ from foresail.perf.cpu import core, cpu_rows
 from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.hardware import Device
 from foresail.perf.memory import MEMORY
-from foresail.perf.rows import Rows, rows_of
+from foresail.perf.rows import Floats, Rows, rows_of
 from foresail.perf.step_time import STEP_TIME
 from foresail.perf.words import Job, SystemConfiguration
 
@@ -47,7 +47,8 @@ class Profile:
     """The table of a profile, fastest first, and its advice.
 
     `gain_frac` is what the advised configuration saves against `base`, the one that would run unasked.
-    `spent_s` counts the seconds of measured steps: training steps, if the job keeps them.
+    `spent_s` counts the seconds of measured steps: training steps, if the job keeps them. `rows` and `seconds` are what
+    was measured, to be kept for later jobs.
     """
 
     lines: tuple[Line, ...]
@@ -58,6 +59,8 @@ class Profile:
     spent_s: float
     stopped: str
     model: Fit
+    rows: Rows
+    seconds: Floats
 
 
 Measure = Callable[[SystemConfiguration], Measurement]
@@ -230,4 +233,6 @@ class _Search:
             spent_s=self.spent_s,
             stopped=stopped,
             model=self.model,
+            rows=self.rows.take(sorted(self.times)),
+            seconds=np.array([self.times[i] for i in sorted(self.times)]),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import resource
@@ -20,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.errors import CallerError
+from foresail.errors import CallerError, nearest
 from foresail.perf.observed import Waited, features
 from foresail.perf.words import Job, SystemConfiguration
 
@@ -73,7 +74,8 @@ def _named(target: str) -> Callable[..., Any]:
             raise CallerError(f"{target!r}: {error}", do="run from the folder where it can be imported") from error
     found = getattr(module, name, None)
     if not callable(found):
-        raise CallerError(f"{place} has no function {name!r}", do="name one that it has")
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise CallerError(f"{place} has no function {name!r}", do=nearest(name, functions))
     function: Callable[..., Any] = found
     return function
 
@@ -86,10 +88,19 @@ def main() -> None:
     system = msgspec.convert(request["system"], SystemConfiguration)
     try:
         step = load(request["target"])(system)
+        if not callable(step):
+            raise CallerError(
+                f"{request['target']} returned {type(step).__name__}",
+                allowed="a function that runs one optimizer step",
+                do="return the function itself, without calling it",
+            )
         _limit_threads(system.threads)
         waited = Waited()
         warm = [_timed(step) for _ in range(_WARM_UP_STEPS)]
         job = _features(step, system, waited)
+    except CallerError as error:
+        print(json.dumps({"wrong": [error.what, error.allowed, error.do]}), file=answers)
+        return
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's own
             raise
