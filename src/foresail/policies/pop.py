@@ -52,7 +52,7 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
-MOST_WAITING = 64
+MOST_WAITING = 16
 """So many suspended trials are looked at anew in each decision."""
 PRIOR_CLAIMS = 1.0
 """Claims that must have failed before chances are believed half."""
@@ -220,8 +220,8 @@ class Pop:
         running = (a.trial for a in view.attempts.values())
         waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
         trials = [t for t in map(view.trial, chain(running, waiting)) if t.best_value is not None and t.ended is None]
-        seen = index.potential.foresee(trials, target)
-        return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
+        seen, trust = index.potential.foresee(trials, target), index.trust
+        return [self._chance(view, t, seen[t.id], trust) for t in trials]
 
     def _target(self, view: View) -> float | None:
         target = view.spec.goal.target
@@ -306,9 +306,9 @@ class Pop:
         if not index.looks:
             return math.inf
         opened = len(view.trials) - len(view.waiting)
-        found, spent_s = 0.5 * self.poor, (opened + 1) * index.look_s / len(index.looks)
+        found, spent_s, trust = 0.5 * self.poor, (opened + 1) * index.look_s / len(index.looks), index.trust
         for look in index.looks:
-            p = index.trust * look.foreseen
+            p = trust * look.foreseen
             if p * spent_s <= found * look.left_s:
                 break
             found, spent_s = found + p, spent_s + look.left_s
