@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from msgspec import UnsetType
+from msgspec.structs import replace
+
 from foresail.core import events as ev
 from foresail.core.commands import Command, Kill, Launch, Yield
 from foresail.core.plan import Plan, Verdict
@@ -46,6 +49,15 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     for verdict in plan.verdicts:
         if verdict.act is Act.RUN:
             yield from _grant(view, verdict)
+
+
+def usable(view: View, plan: Plan) -> Plan:
+    """The plan with widths at which trials keep their batches."""
+    resources = view.spec.resources
+    if isinstance(resources.parallel, UnsetType):
+        return plan
+    widths = (resources.usable(v.cores, view.trials[v.trial].config) for v in plan.verdicts)
+    return replace(plan, verdicts=tuple(replace(v, cores=n) for v, n in zip(plan.verdicts, widths, strict=True)))
 
 
 def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]:
