@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -87,18 +88,21 @@ def small_transformer(system: SystemConfiguration) -> Step:
 def _step(net: nn.Module, data: Dataset[Any], system: SystemConfiguration) -> Step:
     torch.manual_seed(0)
     model: nn.Module = net
+    unsynchronised: Callable[[], AbstractContextManager[None]] = nullcontext
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         torch.distributed.init_process_group("gloo")
         model = nn.parallel.DistributedDataParallel(net)
+        unsynchronised = model.no_sync
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     batches = _batches(data, system)
     loss = nn.CrossEntropyLoss()
 
     def step() -> None:
         optimizer.zero_grad()
-        for _ in range(system.accumulation):
+        for left in reversed(range(system.accumulation)):
             inputs, labels = next(batches)
-            (loss(model(inputs), labels) / system.accumulation).backward()
+            with unsynchronised() if left else nullcontext():
+                (loss(model(inputs), labels) / system.accumulation).backward()
         optimizer.step()
 
     return step

@@ -1,18 +1,20 @@
 """Three small real jobs on this machine: what is chosen, what it costs, how well the rest is foreseen, and
 how trials on one socket disturb each other.
 
-    python -m benchmarks.perf.live --json FILE [--minutes 10]
+    python -m benchmarks.perf.live --json FILE [--minutes 12]
 
-Every combination is measured, in rounds that visit all of all jobs in a new order, as many as the minutes allow (one at
-least); the median over rounds is taken as the truth: a machine that others use is slower in some minutes than in
-others. Run it on a quiet machine. How far two rounds are apart is printed first: no prediction can be nearer than that.
-Two trials at a time are foreseen from runs that were alone and from pairs of the other jobs.
+Every combination of threads, replicas, micro-batch and loader workers is visited, and pairs of equal trials, in random
+order, again and again until the minutes are over; the median over visits counts, for a probe and for the truth alike:
+a machine that others use is slower in some minutes than in others. FILE is written after each visit: the same command
+adds to what an earlier one found. A process that fails three times is left out and counted. How far two visits of one
+configuration are apart is printed first: no prediction can be nearer. Two trials at a time are foreseen from runs that
+were alone and from pairs of the other jobs. Run it on a quiet machine.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import os
 import statistics
 import sys
 import time
@@ -23,9 +25,11 @@ import click
 import msgspec
 import numpy as np
 from benchmarks.perf.scoring import Score
+from benchmarks.perf.visits import visit
 
-from foresail.api.measuring import Measurement, Run, measure, measure_together
+from foresail.api.measuring import Measurement
 from foresail.api.profile import machine_name, physical_cores, profile, usable_cores
+from foresail.errors import TrainingError
 from foresail.perf.cpu import cpu_configurations, cpu_rows
 from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.rows import Rows, join
@@ -36,29 +40,123 @@ from foresail.perf.words import Job, SystemConfiguration
 _JOBS = ("conv", "mlp", "small_transformer")
 _GLOBAL_BATCH = 64
 _PROBES = 3
-Pairs = dict[tuple[str, SystemConfiguration], float]
-"""Seconds of a step of two equal trials at a time, by job and system configuration."""
+_TRIES = 3
+_ONE_S, _SOON_S = 45.0, 4.0
+"""A visit is given up after the first; the second is what one takes at most if all is well."""
+
+
+class Taken(msgspec.Struct):
+    """One configuration of a job, `at_once` equal trials at a time: seconds of a step, seconds that measuring
+    took, what the steps showed of the job's features."""
+
+    job: str
+    system: SystemConfiguration
+    at_once: int
+    seconds: list[float] = msgspec.field(default_factory=list)
+    wall_s: list[float] = msgspec.field(default_factory=list)
+    features: list[Job] = msgspec.field(default_factory=list)
+    failures: int = 0
+
+    @property
+    def truth_s(self) -> float:
+        """The median of a step."""
+        return statistics.median(self.seconds)
+
+
+class Kept(msgspec.Struct):
+    """What the file holds."""
+
+    taken: list[Taken]
+    load_average: float = 0.0
+    rows: list[Score] = msgspec.field(default_factory=list)
+
+
+def expected(jobs: Sequence[str], workers: Sequence[int]) -> list[Taken]:
+    """Everything that is to be measured."""
+    cores = usable_cores()
+    systems = cpu_configurations(global_batch=_GLOBAL_BATCH, cores=cores, loader_workers=workers)
+    each = [SystemConfiguration(threads=t, micro_batch=_GLOBAL_BATCH) for t in sorted({1, cores})]
+    return [Taken(j, s, 1) for j in jobs for s in systems] + [Taken(j, s, 2) for j in jobs for s in each]
+
+
+def measure(file: Path, kept: Kept, jobs: Sequence[str], *, minutes: float, seconds: float) -> None:
+    """The least visited first, until the minutes are over."""
+    deadline, rng = time.monotonic() + 60 * minutes, np.random.default_rng()
+    while (left_s := deadline - time.monotonic()) > _SOON_S:
+        able = [t for t in kept.taken if t.job in jobs and t.failures < _TRIES]
+        if not able:
+            return
+        least = min(len(t.seconds) for t in able)
+        some = [t for t in able if len(t.seconds) == least]
+        _visit(some[rng.integers(len(some))], seconds, min(_ONE_S, left_s))
+        write(file, kept)
+        if len(some) == 1:
+            print(f"each was visited {least + 1} times; {left_s:.0f} s left", file=sys.stderr)
+
+
+def _visit(one: Taken, seconds: float, limit_s: float) -> None:
+    start = time.monotonic()
+    try:
+        found = visit(one.job, one.system, at_once=one.at_once, seconds=seconds, timeout_s=limit_s)
+    except TrainingError as error:
+        one.failures += 1
+        print(f"{one.job} {one.system}: {error}", file=sys.stderr)
+        return
+    one.seconds.append(found.seconds)
+    one.features += [found.job] if found.job is not None else []
+    one.wall_s.append(time.monotonic() - start)
+
+
+def write(file: Path, kept: Kept) -> None:
+    """The whole file, or the old one stays."""
+    beside = file.with_suffix(".part")
+    beside.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+    beside.replace(file)
+
+
+def apart(taken: Sequence[Taken]) -> float:
+    """Median relative distance of the first two visits of a configuration (NaN without any)."""
+    ratios = [abs(t.seconds[0] / t.seconds[1] - 1) for t in taken if len(t.seconds) > 1]
+    return statistics.median(ratios) if ratios else float("nan")
 
 
 @dataclasses.dataclass(frozen=True)
 class Exhaustive:
-    """Every configuration of a job, its seconds per step, and the seconds of steps that measuring all
-    took."""
+    """Every measured configuration of one job, alone."""
 
     name: str
-    systems: tuple[SystemConfiguration, ...]
-    seconds: np.ndarray
-    spent_s: float
+    taken: list[Taken]
+
+    @property
+    def job(self) -> Job:
+        """Its features, as the visits of the configuration that would run unasked showed them."""
+        return _job(self.name, [t for t in self.taken if t.system == _wide()])
 
     @property
     def rows(self) -> Rows:
         """The runs."""
-        return _rows(self.name, self.systems)
+        return _rows(self.job, [t.system for t in self.taken])
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Of a step of each."""
+        return np.array([t.truth_s for t in self.taken])
 
 
-def _rows(name: str, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
+def _wide() -> SystemConfiguration:
+    return SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
+
+
+def _job(name: str, taken: Sequence[Taken]) -> Job:
+    seen = [job for t in taken for job in t.features]
+    if not seen:
+        return Job(name=name)
+    return msgspec.structs.replace(seen[0], name=name, input_s=statistics.median(job.input_s or 0.0 for job in seen))
+
+
+def _rows(job: Job, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
     return cpu_rows(
-        Job(name=name),
+        job,
         systems,
         cores=physical_cores(),
         logical=usable_cores(),
@@ -67,59 +165,10 @@ def _rows(name: str, systems: Sequence[SystemConfiguration], *, busy: int | None
     )
 
 
-def _target(name: str) -> str:
-    return f"{Path(__file__).parent / 'jobs.py'}:{name}"
-
-
-class Rounds:
-    """All combinations of threads, replicas, micro-batch and loader workers of all jobs, and pairs of trials,
-    measured round after round."""
-
-    def __init__(self, jobs: Sequence[str], *, seconds: float, workers: Sequence[int]) -> None:
-        cores = usable_cores()
-        systems = cpu_configurations(global_batch=_GLOBAL_BATCH, cores=cores, loader_workers=workers)
-        self.seconds, self.rng = seconds, np.random.default_rng(0)
-        self.alone: dict[tuple[str, SystemConfiguration], list[float]] = {(j, s): [] for j in jobs for s in systems}
-        each = [SystemConfiguration(threads=t, micro_batch=_GLOBAL_BATCH) for t in sorted({1, cores})]
-        self.pairs: dict[tuple[str, SystemConfiguration], list[float]] = {(j, s): [] for j in jobs for s in each}
-        self.spent = dict.fromkeys(jobs, 0.0)
-        self.done = 0
-
-    def run(self, minutes: float) -> None:
-        """As many as fit, one at least."""
-        start = time.monotonic()
-        while not self.done or (time.monotonic() - start) * (1 + 1 / self.done) <= 60 * minutes:
-            self._once()
-            self.done += 1
-            print(f"round {self.done}: {time.monotonic() - start:.0f} s so far", file=sys.stderr)
-
-    def _once(self) -> None:
-        keys = list(self.alone)
-        for i in self.rng.permutation(len(keys)):
-            name, system = keys[i]
-            found = measure(Run(_target(name), system), seconds=self.seconds)
-            if found.steps is not None:
-                self.alone[keys[i]].append(found.steps.seconds)
-                self.spent[name] += found.spent_s
-        for (name, system), times in self.pairs.items():
-            together = measure_together([Run(_target(name), system)] * 2, seconds=self.seconds)
-            times.extend(m.steps.seconds for m in together if m.steps is not None)
-
-    @property
-    def apart(self) -> float:
-        """Median over combinations of the relative distance of two rounds (NaN after one)."""
-        ratios = [abs(a / b - 1) for a, b, *_ in (t for t in self.alone.values() if len(t) > 1)]
-        return statistics.median(ratios) if ratios else float("nan")
-
-    @property
-    def tables(self) -> list[Exhaustive]:
-        """The medians, a table for each job."""
-        found = []
-        for name in self.spent:
-            own = {system: times for (job, system), times in self.alone.items() if job == name and times}
-            medians = np.array([statistics.median(times) for times in own.values()])
-            found.append(Exhaustive(name, tuple(own), medians, self.spent[name] / self.done))
-        return found
+def tables_of(taken: Sequence[Taken]) -> list[Exhaustive]:
+    """A table for each job that has one."""
+    alone = [t for t in taken if t.at_once == 1 and t.seconds]
+    return [Exhaustive(name, [t for t in alone if t.job == name]) for name in dict.fromkeys(t.job for t in alone)]
 
 
 def scores_of(tables: list[Exhaustive]) -> list[Score]:
@@ -135,141 +184,100 @@ def scores_of(tables: list[Exhaustive]) -> list[Score]:
 
 
 def _score(own: Exhaustive, prior: Fit | None) -> Score:
-    each = own.spent_s / len(own.systems)
-    truth = dict(zip(own.systems, own.seconds, strict=True))
+    by_system = {t.system: t for t in own.taken}
 
     def replayed(system: SystemConfiguration) -> Measurement:
-        return Measurement(system, settled([truth[system]] * 6), 3e8, each)
+        one = by_system[system]
+        job = own.job if system == _wide() and own.job.is_known else None
+        return Measurement(system, settled([one.truth_s] * 6), 3e8, sum(one.wall_s), job)
 
-    result = profile(own.name, own.systems, job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed)
+    result = profile(
+        own.name, list(by_system), job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed
+    )
     best = float(own.seconds.min())
     unseen = [line for line in result.lines if line.measured_s is None]
-    errors = [abs(line.predicted_s / truth[line.system] - 1) for line in unseen]
+    errors = [abs(line.predicted_s / by_system[line.system].truth_s - 1) for line in unseen]
     figures = {
-        "regret": float(truth[result.advised] / best - 1),
-        "cost_frac": result.spent_s / own.spent_s,
-        "median": float(np.median(errors)),
-        "p95": float(np.quantile(errors, 0.95)),
+        "regret": by_system[result.advised].truth_s / best - 1,
+        "cost_frac": result.spent_s / sum(sum(t.wall_s) for t in own.taken),
+        "median": float(np.median(errors)) if errors else float("nan"),
+        "p95": float(np.quantile(errors, 0.95)) if errors else float("nan"),
         "worst_to_best": float(own.seconds.max() / best),
     }
     return Score(
-        f"this machine, {own.name}: {len(own.systems)} combinations, {result.probes} probes",
+        f"this machine, {own.name}: {len(own.taken)} combinations, {result.probes} probes",
         "live",
         "within 3 % of the best at 10 % of the cost, unmeasured within 10 % median",
-        f"{figures['regret']:.1%} of the best at {figures['cost_frac']:.1%}, median {figures['median']:.1%} "
-        f"(worst is {figures['worst_to_best']:.1f} times the best)",
+        f"{figures['regret']:.1%} of the best at {figures['cost_frac']:.1%}, median {figures['median']:.1%}, p95 "
+        f"{figures['p95']:.1%} (worst is {figures['worst_to_best']:.1f} times the best)",
         figures["regret"] <= 0.03 and figures["cost_frac"] <= 0.10 and figures["median"] <= 0.10,
         figures,
     )
 
 
-def sharing(tables: list[Exhaustive], pairs: Pairs) -> list[Score]:
+def sharing(tables: list[Exhaustive], pairs: Sequence[Taken]) -> list[Score]:
     """Two trials at a time, against one that has all threads; predicted from runs that were alone, and from pairs of
     the other jobs."""
-    scores = []
-    for (name, system), truth in pairs.items():
-        others = [(job, s, t) for (job, s), t in pairs.items() if job != name]
-        rows = [*(t.rows for t in tables), *(_rows(job, [s], busy=2 * s.threads) for job, s, _ in others)]
-        times = [*(t.seconds for t in tables), np.array([t for _, _, t in others])]
-        model = fit(STEP_TIME, join(*rows), np.concatenate(times))
-        guess = float(predict(STEP_TIME, model, _rows(name, [system], busy=2 * system.threads)).median[0])
-        own = next(t for t in tables if t.name == name)
-        wide = SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
-        single = float(own.seconds[own.systems.index(wide)]) if wide in own.systems else float("nan")
-        figures = {
-            "measured_s": truth,
-            "predicted_s": guess,
-            "error": abs(guess / truth - 1),
-            "one_with_all_threads_s": single,
-            "measured_gain": 2 * single / truth,
-            "predicted_gain": 2 * single / guess,
-        }
-        scores.append(
-            Score(
-                f"this machine, two trials of {name}, {system.threads} thread(s) each",
-                "live",
-                "predicted within 10 %",
-                f"measured {1e3 * truth:.3g} ms, predicted {1e3 * guess:.3g} ms ({figures['error']:.0%} off); together "
-                f"{figures['measured_gain']:.2f} times the samples of one trial on {wide.threads} threads "
-                f"(predicted {figures['predicted_gain']:.2f})",
-                figures["error"] <= 0.10,
-                figures,
-            )
-        )
-    return scores
+    names = {t.name for t in tables}
+    return [_together(one, tables, [p for p in pairs if p.job != one.job]) for one in pairs if one.job in names]
+
+
+def _together(one: Taken, tables: list[Exhaustive], others: Sequence[Taken]) -> Score:
+    jobs = {t.name: t.job for t in tables}
+    rows = [*(t.rows for t in tables), *(_rows(jobs[p.job], [p.system], busy=2 * p.system.threads) for p in others)]
+    times = [*(t.seconds for t in tables), np.array([p.truth_s for p in others])]
+    model = fit(STEP_TIME, join(*rows), np.concatenate(times))
+    busy = _rows(jobs[one.job], [one.system], busy=2 * one.system.threads)
+    guess = float(predict(STEP_TIME, model, busy).median[0])
+    wide = _wide()
+    alone = {(t.name, s.system): s.truth_s for t in tables for s in t.taken}
+    single = alone.get((one.job, wide), float("nan"))
+    figures = {
+        "measured_s": one.truth_s,
+        "predicted_s": guess,
+        "error": abs(guess / one.truth_s - 1),
+        "one_with_all_threads_s": single,
+        "measured_gain": 2 * single / one.truth_s,
+        "predicted_gain": 2 * single / guess,
+    }
+    return Score(
+        f"this machine, two trials of {one.job}, {one.system.threads} thread(s) each",
+        "live",
+        "predicted within 10 %",
+        f"measured {1e3 * one.truth_s:.3g} ms, predicted {1e3 * guess:.3g} ms ({figures['error']:.0%} off); together "
+        f"{figures['measured_gain']:.2f} times the samples of one trial on {wide.threads} threads "
+        f"(predicted {figures['predicted_gain']:.2f})",
+        figures["error"] <= 0.10,
+        figures,
+    )
 
 
 @click.command()
-@click.option("--minutes", default=10.0, show_default=True, help="For rounds; at least one is measured.")
-@click.option("--seconds", default=0.4, show_default=True, help="Of steps for each measurement.")
+@click.option("--minutes", default=12.0, show_default=True, help="At most.")
+@click.option("--seconds", default=1.0, show_default=True, help="Of steps for each visit.")
 @click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), default=_JOBS, help="Which jobs.")
 @click.option("--workers", multiple=True, default=(0, 1, 2), show_default=True, help="Loader workers to try.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write rows and times here.")
-@click.option("--replay", type=click.Path(exists=True, path_type=Path), help="Score what such a file measured.")
+@click.option("--json", "file", type=click.Path(path_type=Path), required=True, help="Times and rows; gone on with.")
+@click.option("--replay", is_flag=True, help="Score what the file holds, measure nothing.")
 def main(
-    minutes: float,
-    seconds: float,
-    jobs: tuple[str, ...],
-    workers: tuple[int, ...],
-    json_file: Path | None,
-    replay: Path | None,
+    minutes: float, seconds: float, jobs: tuple[str, ...], workers: tuple[int, ...], file: Path, replay: bool
 ) -> None:
-    """Measure and score."""
-    if replay is not None:
-        tables, pairs = _replayed(replay)
-        _print([*scores_of(tables), *sharing(tables, pairs)])
-        return
-    rounds = Rounds(jobs, seconds=seconds, workers=workers)
-    rounds.run(minutes)
-    tables, pairs = rounds.tables, {key: statistics.median(times) for key, times in rounds.pairs.items() if times}
-    print(f"{rounds.done} rounds; two rounds are {rounds.apart:.1%} apart (median)")
-    scores = [*scores_of(tables), *sharing(tables, pairs)]
-    _print(scores)
-    if json_file is not None:
-        kept = {
-            "rows": [dataclasses.asdict(score) for score in scores],
-            "rounds": rounds.done,
-            "apart": rounds.apart,
-            "measured": [
-                {
-                    "job": t.name,
-                    "systems": msgspec.to_builtins(t.systems),
-                    "seconds": t.seconds.tolist(),
-                    "spent_s": t.spent_s,
-                }
-                for t in tables
-            ],
-            "pairs": [
-                {"job": name, "system": msgspec.to_builtins(system), "seconds": seconds}
-                for (name, system), seconds in pairs.items()
-            ],
-        }
-        json_file.write_text(json.dumps(kept, indent=1), encoding="utf-8")
-
-
-def _print(scores: list[Score]) -> None:
-    for score in scores:
-        mark = "holds" if score.holds else "MISSES"
-        print(f"{mark} {score.point}: goal {score.goal}; reached {score.reached}")
-
-
-def _replayed(file: Path) -> tuple[list[Exhaustive], Pairs]:
-    """The measurements of an earlier run."""
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    tables = [
-        Exhaustive(
-            one["job"],
-            msgspec.convert(one["systems"], tuple[SystemConfiguration, ...]),
-            np.array(one["seconds"]),
-            one["spent_s"],
-        )
-        for one in kept["measured"]
-    ]
-    pairs = {
-        (one["job"], msgspec.convert(one["system"], SystemConfiguration)): one["seconds"]
-        for one in kept.get("pairs", ())
-    }
-    return tables, pairs
+    """Measure, adding to what the file holds, and score."""
+    kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept([], os.getloadavg()[0])
+    if not replay:
+        known = {(t.job, t.system, t.at_once) for t in kept.taken}
+        kept.taken += [t for t in expected(jobs, workers) if (t.job, t.system, t.at_once) not in known]
+        measure(file, kept, jobs, minutes=minutes, seconds=seconds)
+    taken = [t for t in kept.taken if t.seconds]
+    print(
+        f"{len(taken)} of {len(kept.taken)} measured, {sum(t.failures for t in kept.taken)} failures; two visits "
+        f"are {apart(taken):.1%} apart (median); load average at the start {kept.load_average:.2f}"
+    )
+    tables = tables_of(taken)
+    kept.rows = [*scores_of(tables), *sharing(tables, [t for t in taken if t.at_once == 2])]
+    for score in kept.rows:
+        print(f"{'holds' if score.holds else 'MISSES'} {score.point}: goal {score.goal}; reached {score.reached}")
+    write(file, kept)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from foresail.core.goal import Goal
 from foresail.core.layout import Parallel
 from foresail.core.spec import Choice, Entry, Resources, StudySpec
 from foresail.driver.loop import Watcher
-from foresail.errors import CallerError
+from foresail.errors import CallerError, nearest
 from foresail.space import Space
 
 DEFAULT_POLICY = "hybrid"
@@ -114,7 +114,7 @@ class Study:
             seed=seed,
             policy=_elastic(_choice("policy", policy)) if cores_per_trial == "auto" else _choice("policy", policy),
             search=_choice("search", search),
-            resources=Resources(workers, cores, _parallel(parallel, cores)),
+            resources=Resources(workers, cores, _parallel(parallel, cores_per_trial, space)),
             entry=_entry(train, command, env, cwd),
             max_steps=max_steps,
             retries=retries,
@@ -231,13 +231,23 @@ def _check_silence(silence_s: object) -> None:
         raise CallerError(f"silence_s = {silence_s!r}", allowed="seconds, above 0; or None")
 
 
-def _parallel(given: Parallel | Mapping[str, object] | None, cores: int) -> Parallel | msgspec.UnsetType:
+def _parallel(
+    given: Parallel | Mapping[str, object] | None, cores: int | Literal["auto"], space: Space
+) -> Parallel | msgspec.UnsetType:
     if given is None:
         return msgspec.UNSET
     try:
         parallel = given if isinstance(given, Parallel) else msgspec.convert(given, Parallel)
     except msgspec.ValidationError as error:
         raise CallerError(f"parallel: {error}", allowed=", ".join(Parallel.__struct_fields__)) from None
+    if isinstance(parallel.batch, str) and parallel.batch not in space.knobs:
+        raise CallerError(f"parallel: no knob {parallel.batch!r}; {nearest(parallel.batch, space.knobs)}")
+    if cores == "auto" and parallel.batch is None:
+        raise CallerError(
+            'parallel: cores_per_trial = "auto" changes the number of replicas, and not all can share a batch evenly',
+            do="say how large a global batch is: batch = 32, or the name of the knob, batch = 'batch_size'",
+        )
+    cores = 1 if cores == "auto" else cores
     if cores % parallel.cores:
         raise CallerError(
             f"parallel: {cores} cores per trial cannot be shared by ranks in groups of {parallel.cores}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from foresail.core.words import Config
 from foresail.errors import CallerError
 
 TIMEOUT_S = 300.0
@@ -51,6 +52,9 @@ class Layout(Struct, frozen=True, kw_only=True):
 class Parallel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a study's trials do with several cores: `threads` for each rank, the rest as in `Layout`.
 
+    `batch`: samples of a global batch, or the name of the knob that says so; what trials are granted is then kept to
+    numbers of replicas that can share it evenly.
+
     Raises:
         CallerError: a number is below one, or the time limit is not above zero.
     """
@@ -60,12 +64,13 @@ class Parallel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sharded: bool = False
     threads: int = 1
     micro_batch: int | None = None
+    batch: int | str | None = None
     timeout_s: float = TIMEOUT_S
 
     def __post_init__(self) -> None:
-        for name in ("tp", "pp", "threads", "micro_batch"):
+        for name in ("tp", "pp", "threads", "micro_batch", "batch"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if isinstance(value, int) and value < 1:
                 raise CallerError(f"parallel: {name} is {value}", allowed="whole numbers from 1")
         if self.timeout_s <= 0:
             raise CallerError(f"parallel: timeout_s is {self.timeout_s}", allowed="seconds above 0")
@@ -74,6 +79,14 @@ class Parallel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def cores(self) -> int:
         """The fewest cores that a trial needs; more come in multiples of this."""
         return self.tp * self.pp * self.threads
+
+    def keeps_batch(self, cores: int, config: Config) -> bool:
+        """Whether the replicas on so many cores can share the batch of this configuration, and its micro-batches."""
+        batch = config.get(self.batch) if isinstance(self.batch, str) else self.batch
+        if not isinstance(batch, int):
+            return True  # not known
+        share, rest = divmod(batch, self.layout(cores).dp)
+        return rest == 0 and share % min(share, self.micro_batch or share) == 0
 
     def layout(self, cores: int) -> Layout:
         """The ranks of an attempt with so many cores: as many replicas as fit.

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from foresail.core.goal import Goal
 from foresail.core.layout import Layout, Parallel
+from foresail.core.words import Config
 
 SCHEMA = 1
 """Number of the form in which studies are stored. A reader exists for every number that was released."""
@@ -40,6 +41,14 @@ class Resources(Struct, frozen=True):
     def layout(self, cores: int) -> Layout:
         """The ranks of an attempt with so many cores."""
         return Layout() if isinstance(self.parallel, UnsetType) else self.parallel.layout(cores)
+
+    def usable(self, cores: int, config: Config) -> int:
+        """Of so many cores, the most with which a trial of this configuration keeps its batch: never fewer than
+        `cores_per_trial`, and a multiple of it."""
+        if isinstance(self.parallel, UnsetType):
+            return cores
+        fewer = range(cores, self.cores_per_trial, -self.cores_per_trial)
+        return next((n for n in fewer if self.parallel.keeps_batch(n, config)), min(cores, self.cores_per_trial))
 
 
 class Choice(Struct, frozen=True):

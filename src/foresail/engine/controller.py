@@ -18,7 +18,7 @@ from foresail.core.plan import Plan
 from foresail.core.view import View, apply
 from foresail.core.words import Act, TrialId
 from foresail.engine.ends import after_attempt, diverged, due_end, next_deadline_s, silent
-from foresail.engine.reconcile import Move, ask_to_leave, reconcile, remind
+from foresail.engine.reconcile import Move, ask_to_leave, reconcile, remind, usable
 from foresail.engine.retention import over_budget, superseded
 from foresail.errors import InternalError
 from foresail.policies.policy import AnyPolicy
@@ -146,7 +146,7 @@ class Controller:
         for _ in range(MAX_ROUNDS):
             plan = self.policy.decide(self._index, self.view, self._rng)
             if not (plan.open and self.view.can_open):
-                return plan
+                return usable(self.view, plan)
             for event in self.proposals.propose(self.view, plan.open):
                 self._record(step, event)
         raise InternalError(f"the policy asked for new configurations {MAX_ROUNDS} times in one decision")

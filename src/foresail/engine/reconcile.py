@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import UnsetType
+from msgspec.structs import replace
 
 from foresail.core import events as ev
 from foresail.core.commands import Command, Kill, Launch, Yield
@@ -50,6 +51,15 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
             yield from _grant(view, verdict)
             if _waits_for_room(view, verdict):
                 break  # who comes after it would keep it waiting
+
+
+def usable(view: View, plan: Plan) -> Plan:
+    """The plan with widths at which trials keep their batches."""
+    resources = view.spec.resources
+    if isinstance(resources.parallel, UnsetType):
+        return plan
+    widths = (resources.usable(v.cores, view.trials[v.trial].config) for v in plan.verdicts)
+    return replace(plan, verdicts=tuple(replace(v, cores=n) for v, n in zip(plan.verdicts, widths, strict=True)))
 
 
 def _take_back(view: View, attempt: Attempt, verdict: Verdict) -> Iterator[Move]:
@@ -141,5 +151,5 @@ def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
         checkpoint=granted.checkpoint,
         seed=view.spec.seed * 1_000_003 + trial.id,
         best=trial.best_value,
-        layout=structs.replace(view.spec.resources.layout(len(granted.cores)), halvings=trial.shortages),
+        layout=replace(view.spec.resources.layout(len(granted.cores)), halvings=trial.shortages),
     )

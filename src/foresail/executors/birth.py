@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 from foresail.core.words import Config, Outcome, Scalar
 from foresail.executors import cores, linux
 from foresail.executors.ending import COULD_NOT_BEGIN
+from foresail.executors.strays import VARIABLE
 from foresail.worker.attempt import live
 from foresail.worker.entry import Training
 from foresail.worker.folder import AttemptFolder, StudyFolder
@@ -90,7 +91,7 @@ def environment(folder: AttemptFolder, grant: Grant) -> dict[str, str]:
     """What the attempt finds in its environment beside what the driver had."""
     return {
         **grant.entry.env,
-        "FORESAIL_ATTEMPT": str(folder.path),
+        VARIABLE: str(folder.path),
         "FORESAIL_CONFIG": str(folder.config),
         "FORESAIL_REPORTS": str(folder.reports),
         "FORESAIL_SEED": str(grant.seed),

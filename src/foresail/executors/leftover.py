@@ -22,6 +22,7 @@ from foresail.core.words import AttemptId
 from foresail.errors import HostError
 from foresail.executors.ending import Death, classify, last_line
 from foresail.executors.listening import Listener
+from foresail.executors.strays import end_strays, everybody
 from foresail.ports import Clock
 from foresail.worker.folder import AttemptFolder, StudyFolder
 from foresail.worker.grant import read_grant
@@ -43,6 +44,7 @@ def collect(folder: AttemptFolder, listener: Listener, clock: Clock, *, command:
     """
     for alive in (folder.alive, *folder.path.glob("rank-*/alive")):
         end_processes(alive)
+    end_strays(folder.path, everybody())
     now_s = clock.now_s()
     attempt = listener.attempt
     began = [ev.AttemptStarted(at_s=now_s, attempt=attempt)] if folder.alive.exists() else []

@@ -28,6 +28,7 @@ import msgspec
 from foresail.core.words import AttemptId
 from foresail.executors import birth, cores, linux, packed
 from foresail.executors.channel import Begin, Channel, Ended, Ready, Refused, Signal, Started
+from foresail.executors.strays import end_strays, own_children
 from foresail.worker.entry import Training, load
 from foresail.worker.folder import StudyFolder
 from foresail.worker.grant import Grant, read_grant
@@ -281,34 +282,28 @@ class _Template:
                 child.strict_s = time.monotonic() + _LINGER_S
                 _signal_group(child.pid, signal.SIGTERM)
         for attempt, child in [*self._children.items()]:
-            if child.code is not None and self._is_gone(child):
+            if child.code is not None and self._is_gone(attempt, child):
                 del self._children[attempt]
                 self._channel.send(Ended(attempt=attempt, code=child.code, rank=child.rank))
 
-    def _is_gone(self, child: Child) -> bool:
+    def _is_gone(self, attempt: AttemptId, child: Child) -> bool:
+        """Its group first: whoever left that has become a child of ours then, by and by."""
         number = signal.SIGKILL if time.monotonic() >= child.strict_s else 0
-        return not _signal_group(child.pid, number)
+        return not _signal_group(child.pid, number) and not end_strays(
+            self._study.attempt(attempt).path, own_children(), number
+        )
 
     def _end_all(self) -> None:
         """Take everything along: groups first, then whatever else has become a child of ours."""
         for child in self._children.values():
             _signal_group(child.pid, signal.SIGKILL)
         while True:
-            for pid in _own_children():
+            for pid in own_children():
                 os.kill(pid, signal.SIGKILL)
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
                 return
-
-
-def _own_children() -> list[int]:
-    """Processes whose parent this one is, where the kernel tells."""
-    try:
-        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    except OSError:
-        return []
-    return [int(pid) for pid in text.split()]
 
 
 def _signal_group(group: int, number: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from foresail.core import events as ev
 from foresail.core.commands import Command
 from foresail.core.goal import Goal
@@ -28,7 +30,8 @@ class ByHand:
     def __init__(self, policy: str = "fifo", *, goal: Goal, cores: int = 1, **spec: Any) -> None:
         options = spec.pop("options", {})
         space = Space(lr=Float(1e-4, 1.0, log=True)).to_dict()
-        resources = Resources(spec.pop("workers", None), spec.pop("cores_per_trial", 1))
+        parallel = spec.pop("parallel", UNSET)
+        resources = Resources(spec.pop("workers", None), spec.pop("cores_per_trial", 1), parallel)
         self.spec = StudySpec("by-hand", space, goal, policy=Choice(policy, options), resources=resources, **spec)
         self.controller = Controller(make(self.spec.policy), Proposals(get("random")))
         self.log: list[ev.Event] = []

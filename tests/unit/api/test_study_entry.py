@@ -122,3 +122,17 @@ def test_more_cores_than_there_are_is_refused_with_the_numbers(tmp_path: Path) -
     study = fs.Study(lambda run: None, space=space, goal=goal, storage=tmp_path / "s.db", cores_per_trial=10_000)
     with pytest.raises(CallerError, match=r"a trial asks for 10000 cores and this machine offers \d+"):
         study.run(quiet=True)
+
+
+def test_replicas_whose_number_changes_need_to_know_the_batch(tmp_path: Path) -> None:
+    def study(**parallel: object) -> fs.Study:
+        space = fs.Space(size=fs.Int(8, 64))
+        goal = fs.maximize("accuracy", trials=1)
+        here = tmp_path / "s.db"
+        return fs.Study("m:f", space=space, goal=goal, storage=here, cores_per_trial="auto", parallel=parallel)
+
+    with pytest.raises(CallerError, match="say how large a global batch is"):
+        study()
+    with pytest.raises(CallerError, match="no knob 'sise'; did you mean 'size'"):
+        study(batch="sise")
+    assert study(batch="size").spec.resources.usable(3, {"size": 32}) == 2

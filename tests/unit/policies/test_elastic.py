@@ -7,6 +7,7 @@ import pytest
 from foresail.core import events as ev
 from foresail.core.commands import Yield
 from foresail.core.goal import maximize
+from foresail.core.layout import Parallel
 from foresail.core.words import AttemptId, Outcome
 from foresail.policies.elastic import Elastic, Widths
 from foresail.policies.registry import make
@@ -103,3 +104,13 @@ def test_never_more_cores_than_there_are(cores: int, workers: int) -> None:
 def test_widths_are_multiples_of_what_a_trial_needs() -> None:
     goal = maximize(METRIC, trials=1)
     assert widths(ByHand(goal=goal, cores=5, cores_per_trial=2, options=ELASTIC)) == {"0-1": 4}
+
+
+def test_replicas_share_the_batch_evenly_and_a_width_that_they_cannot_is_not_asked_for_again() -> None:
+    goal = maximize(METRIC, trials=1)
+    by_hand = ByHand(goal=goal, cores=3, options=ELASTIC, max_steps=100, parallel=Parallel(batch=32))
+    assert widths(by_hand) == {"0-1": 2}
+    by_hand.saved("0-1", 1)
+    play(by_hand, "0-1", 60.0, range(2, 20))
+    by_hand.tick()
+    assert not by_hand.view.attempts[AttemptId("0-1")].ending
