@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "contracts"))
 
-from lab import GOAL, PATIENCE_S, Lab, WallClock
+from lab import GOAL, Lab, WallClock
+from ray_lab import PATIENCE_S, STORE_BYTES, import_ray, patiently
 from trainings import HERE, TRAININGS
 
 from foresail.core.goal import Goal
@@ -40,7 +40,8 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
             from foresail.executors.ray import RayExecutor
 
             for earlier in made:
-                _forsake(earlier.executor)
+                if isinstance(earlier.executor, RayExecutor):
+                    _forsake(earlier.executor)
             executor = RayExecutor(folder, clock=clock, goal=goal, entry=entry)
         else:
             target = training if callable(training) else TRAININGS[training]
@@ -48,6 +49,7 @@ def make_lab(tmp_path: Path) -> Iterator[MakeLab]:
         executor.start()
         made.append(Lab(executor, clock, folder))
         if kind == "ray":
+            made[-1].patience_s = PATIENCE_S
             while not executor.poll(clock.now_s() + 1.0):
                 assert clock.now_s() < PATIENCE_S, "no machine has come"
         return made[-1]
@@ -69,8 +71,8 @@ def _forsake(executor: Any) -> None:
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """A Ray cluster of one machine with four CPUs."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install foresail[ray]")
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "150"}
-    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+    ray = import_ray()
+    quiet = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+    patiently(lambda: ray.init(address="local", num_cpus=4, object_store_memory=STORE_BYTES, **quiet))
     yield
     ray.shutdown()

@@ -31,7 +31,7 @@ class WallClock:
 
 class Lab:
     def __init__(self, executor: Executor, clock: WallClock, folder: Path) -> None:
-        self.executor, self.clock, self.folder = executor, clock, folder
+        self.executor, self.clock, self.folder, self.patience_s = executor, clock, folder, PATIENCE_S
         self.facts: list[Any] = []
 
     def launch(self, trial: int = 0, number: int = 1, **more: Any) -> AttemptId:
@@ -51,7 +51,7 @@ class Lab:
 
     def until(self, done: Callable[[], object]) -> None:
         """Poll until it is so."""
-        end_s = self.clock.now_s() + PATIENCE_S
+        end_s = self.clock.now_s() + self.patience_s
         while not done():
             assert self.clock.now_s() < end_s, f"it did not come to it; facts: {self.facts[-5:]}"
             self.facts += self.executor.poll(self.clock.now_s() + 1.0)

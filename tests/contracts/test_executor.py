@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from ray_lab import ON_RAY
 
 from foresail.core import events as ev
 from foresail.core.commands import DeleteCheckpoint, Kill, Yield
@@ -13,7 +14,7 @@ from foresail.core.goal import Goal
 from foresail.core.words import AttemptId, Outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-on_ray = pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])
+on_ray = pytest.param("ray", marks=ON_RAY)
 every = pytest.mark.parametrize("kind", ["fork", "import", "inline", on_ray])
 of_processes = pytest.mark.parametrize("kind", ["fork", "import", on_ray])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -11,36 +10,48 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ray_lab import ON_RAY, PATIENCE_S, STORE_BYTES, import_ray, patiently
 from test_kill_driver import SCRIPT, check_story, last_event, leftovers
 
 from foresail.api.drive import controller_of
+from foresail.api.recorded import folder_of
 from foresail.core import events as ev
 from foresail.core.view import fold
 from foresail.engine.verify import verify
 from foresail.stores.sqlite import SqliteStore
 
 pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.slow,
+    *ON_RAY,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray's own log files
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
 ]
-PATIENCE_S = 120.0
+SMALL = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
 
 
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     """A head without CPUs, so that what is killed is never the head."""
-    utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed: pip install foresail[ray]")
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "150"}
-    made = utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    utils = import_ray("ray.cluster_utils")
+    made = patiently(lambda: utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL}))
     yield made
     made.shutdown()
 
 
-def drive(storage: Path, on: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(SCRIPT), str(storage), "asha", on], start_new_session=True)
+@pytest.fixture
+def drive() -> Iterator[Callable[[Path, str], subprocess.Popen[bytes]]]:
+    """Starts a driver; none is left, whatever happens."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(storage: Path, on: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, str(SCRIPT), str(storage), "asha", on]
+        started.append(subprocess.Popen(line, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for driver in started:
+        driver.kill()
+        driver.wait()
 
 
 def wait(driver: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:
@@ -56,14 +67,17 @@ def events_of(storage: Path) -> list[ev.Event]:
         return [event for _, event in store.read()]
 
 
-def test_a_machine_is_killed_and_one_added_and_the_driver_is_killed_and_comes_back(cluster, tmp_path):
+def test_a_machine_is_killed_and_one_added_and_the_driver_is_killed_and_comes_back(cluster, drive, tmp_path):
     storage, on = tmp_path / "study.db", f"ray:{cluster.address}"
-    first = cluster.add_node(num_cpus=1)
+    first = patiently(lambda: cluster.add_node(num_cpus=1, **SMALL))
     driver = drive(storage, on)
     wait(driver, lambda: last_event(storage) >= 15)
-    cluster.add_node(num_cpus=1)
+    hold = folder_of(storage) / "hold"
+    hold.touch()  # a raylet takes its time to come, and the study would be over
+    patiently(lambda: cluster.add_node(num_cpus=1, **SMALL))
     cluster.remove_node(first, allow_graceful=False)
     wait(driver, lambda: sum(isinstance(e, ev.MachinesChanged) for e in events_of(storage)) >= 3)
+    hold.unlink()
     seen = last_event(storage)
     wait(driver, lambda: last_event(storage) >= seen + 15)
     driver.kill()
