@@ -2,10 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# On Linux, PyPI's torch is the CUDA build. To take the CPU build from PyTorch's own index:
-#   make demo PIP_ARGS="--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple"
-PIP_ARGS ?=
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
+# On Linux, PyPI's torch is the CUDA build, of several GB. PyTorch's own index has the CPU build, which counts as the newer of
+# the two; where that index cannot be reached, pip takes what it finds. For CUDA: make demo PIP_ARGS=
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+PIP_ARGS ?= $(shell $(PYTHON) -c 'from urllib.request import urlopen; urlopen("$(CPU_INDEX)/torch/", timeout=10)' \
+	2>/dev/null && echo --extra-index-url $(CPU_INDEX))
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_ARGS)
 
 .PHONY: demo test test-fast check docs format clean
 

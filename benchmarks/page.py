@@ -182,7 +182,7 @@ def _look(page: Any, address: str, log: Growing, server: Any, count: int) -> dic
     updates = [_update(page, log, cpu_s) for _ in range(count)]
     medians = {key: statistics.median(update[key] for update in updates) for key in updates[0]}
     started = time.perf_counter()
-    middle = page.evaluate("() => { goTo(Math.round(state.last / 2)); return ui.until; }")
+    middle = page.evaluate("() => { foresail.goTo(Math.round(foresail.state.last / 2)); return foresail.ui.until; }")
     page.wait_for_selector(f'#curves[data-drawn="{middle}"]')
     past_s = time.perf_counter() - started
     return {

@@ -181,7 +181,8 @@ def top_found(trace: Trace, rng: np.random.Generator) -> dict[str, float]:
     rankings = {"last": baselines.last_value(s) + jitter}
     for which in (OURS, "plain"):
         f = forecast_of(which, s, rng)
-        ahead = np.where(f.future, f.mean, np.nan)[s.asked]  # the mean of what is still to come, not of its end alone
+        # Over all that is still to come, not its end alone; medians, as a chance of collapse moves a mean far.
+        ahead = np.where(f.future, f.quantile(0.5), np.nan)[s.asked]
         rankings[which] = trace.sign * np.nanmean(ahead, axis=1) + jitter * f.unit
     hits = {name: (truth[np.argsort(-rank)[:number]] >= wanted).mean() for name, rank in rankings.items()}
     return {name: float(hit) for name, hit in hits.items()}

@@ -3,14 +3,12 @@ how trials on one socket disturb each other.
 
     python -m benchmarks.perf.live --json FILE [--minutes 12]
 
-Every combination of threads, replicas, micro-batch and loader workers is measured once, in random order, and so are
-pairs of equal trials; the minutes that are left repeat the fastest ones, since a noisy best is a best that nobody can
-choose. FILE is written after each measurement: the same command goes on where an earlier one stopped, and with nothing
-left to do it scores again. A process that fails is tried twice, then left out and counted.
-
-A probe sees the first measurement of a configuration and costs what it took, its start included; the truth is the
-median of all. How far two measurements of one configuration are apart is printed first: no prediction can be nearer.
-Two trials at a time are foreseen from runs that were alone and from pairs of the other jobs. Run it on a quiet machine.
+Every combination of threads, replicas, micro-batch and loader workers is visited, and pairs of equal trials, in random
+order, again and again until the minutes are over; the median over visits counts, for a probe and for the truth alike:
+a machine that others use is slower in some minutes than in others. FILE is written after each visit: the same command
+adds to what an earlier one found. A process that fails three times is left out and counted. How far two visits of one
+configuration are apart is printed first: no prediction can be nearer. Two trials at a time are foreseen from runs that
+were alone and from pairs of the other jobs. Run it on a quiet machine.
 """
 
 from __future__ import annotations
@@ -20,15 +18,16 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
 import numpy as np
 from benchmarks.perf.scoring import Score
+from benchmarks.perf.visits import visit
 
-from foresail.api.measuring import Measurement, Run, measure_together
+from foresail.api.measuring import Measurement
 from foresail.api.profile import machine_name, physical_cores, profile, usable_cores
 from foresail.errors import TrainingError
 from foresail.perf.cpu import cpu_configurations, cpu_rows
@@ -41,33 +40,27 @@ from foresail.perf.words import Job, SystemConfiguration
 _JOBS = ("conv", "mlp", "small_transformer")
 _GLOBAL_BATCH = 64
 _PROBES = 3
-_TRIES = 2
-_NEAR_BEST = 1.25
-"""Repeated while there is time: what takes at most this times the best."""
-_ONE_S, _STARTED_S = 60.0, 6.0
-"""A measurement is given up after the first; the second is what one is expected to take at most."""
+_TRIES = 3
+_ONE_S, _SOON_S = 45.0, 4.0
+"""A visit is given up after the first; the second is what one takes at most if all is well."""
 
 
 class Taken(msgspec.Struct):
     """One configuration of a job, `at_once` equal trials at a time: seconds of a step, seconds that measuring
-    took."""
+    took, what the steps showed of the job's features."""
 
     job: str
     system: SystemConfiguration
     at_once: int
     seconds: list[float] = msgspec.field(default_factory=list)
     wall_s: list[float] = msgspec.field(default_factory=list)
+    features: list[Job] = msgspec.field(default_factory=list)
     failures: int = 0
 
     @property
     def truth_s(self) -> float:
         """The median of a step."""
         return statistics.median(self.seconds)
-
-    @property
-    def is_pending(self) -> bool:
-        """Not measured yet, and not given up."""
-        return not self.seconds and self.failures < _TRIES
 
 
 class Kept(msgspec.Struct):
@@ -86,56 +79,32 @@ def expected(jobs: Sequence[str], workers: Sequence[int]) -> list[Taken]:
     return [Taken(j, s, 1) for j in jobs for s in systems] + [Taken(j, s, 2) for j in jobs for s in each]
 
 
-class Session:
-    """Measures into a file until the minutes are over."""
-
-    def __init__(self, file: Path, kept: Kept, *, minutes: float, seconds: float) -> None:
-        self.file, self.kept, self.seconds = file, kept, seconds
-        self.deadline = time.monotonic() + 60 * minutes
-        self.rng = np.random.default_rng(0)
-
-    def run(self, jobs: Sequence[str]) -> None:
-        """Job after job, each within its part of the time that is left."""
-        for left, name in zip(range(len(jobs), 0, -1), jobs, strict=True):
-            until = time.monotonic() + (self.deadline - time.monotonic()) / left
-            own = [t for t in self.kept.taken if t.job == name]
-            for one in self._pending(own):
-                if not self._take(one, self.deadline):
-                    return
-            while (again := _worth_repeating(own)) is not None and self._take(again, until):
-                pass
-            print(f"{name}: {sum(len(t.seconds) for t in own)} measurements", file=sys.stderr)
-
-    def _pending(self, own: Sequence[Taken]) -> Iterator[Taken]:
-        while left := [t for t in own if t.is_pending]:
-            yield left[self.rng.integers(len(left))]
-
-    def _take(self, one: Taken, until: float) -> bool:
-        """Measure it, unless that would end too late."""
-        start = time.monotonic()
-        if start + _STARTED_S > until:
-            return False
-        run = Run(f"{Path(__file__).parent / 'jobs.py'}:{one.job}", one.system)
-        limit = min(_ONE_S, max(_STARTED_S, self.deadline - start))
-        try:
-            found = measure_together([run] * one.at_once, seconds=self.seconds, timeout_s=limit)
-            one.seconds.append(statistics.mean(m.steps.seconds for m in found if m.steps is not None))
-            one.wall_s.append(time.monotonic() - start)
-        except (TrainingError, statistics.StatisticsError) as error:
-            one.failures += 1
-            print(f"{one.job} {one.system}: {error}", file=sys.stderr)
-        write(self.file, self.kept)
-        return True
+def measure(file: Path, kept: Kept, jobs: Sequence[str], *, minutes: float, seconds: float) -> None:
+    """The least visited first, until the minutes are over."""
+    deadline, rng = time.monotonic() + 60 * minutes, np.random.default_rng()
+    while (left_s := deadline - time.monotonic()) > _SOON_S:
+        able = [t for t in kept.taken if t.job in jobs and t.failures < _TRIES]
+        if not able:
+            return
+        least = min(len(t.seconds) for t in able)
+        some = [t for t in able if len(t.seconds) == least]
+        _visit(some[rng.integers(len(some))], seconds, min(_ONE_S, left_s))
+        write(file, kept)
+        if len(some) == 1:
+            print(f"each was visited {least + 1} times; {left_s:.0f} s left", file=sys.stderr)
 
 
-def _worth_repeating(own: Sequence[Taken]) -> Taken | None:
-    """The least measured of the fastest, and of the pairs; nothing once each was measured five times."""
-    alone = [t for t in own if t.seconds and t.at_once == 1]
-    if not alone:
-        return None
-    limit = _NEAR_BEST * min(t.truth_s for t in alone)
-    wanted = [t for t in own if t.seconds and len(t.seconds) < 5 and (t.at_once > 1 or t.truth_s <= limit)]
-    return min(wanted, key=lambda t: (len(t.seconds), t.truth_s), default=None)
+def _visit(one: Taken, seconds: float, limit_s: float) -> None:
+    start = time.monotonic()
+    try:
+        found = visit(one.job, one.system, at_once=one.at_once, seconds=seconds, timeout_s=limit_s)
+    except TrainingError as error:
+        one.failures += 1
+        print(f"{one.job} {one.system}: {error}", file=sys.stderr)
+        return
+    one.seconds.append(found.seconds)
+    one.features += [found.job] if found.job is not None else []
+    one.wall_s.append(time.monotonic() - start)
 
 
 def write(file: Path, kept: Kept) -> None:
@@ -146,7 +115,7 @@ def write(file: Path, kept: Kept) -> None:
 
 
 def apart(taken: Sequence[Taken]) -> float:
-    """Median relative distance of the first two measurements of a configuration (NaN without any)."""
+    """Median relative distance of the first two visits of a configuration (NaN without any)."""
     ratios = [abs(t.seconds[0] / t.seconds[1] - 1) for t in taken if len(t.seconds) > 1]
     return statistics.median(ratios) if ratios else float("nan")
 
@@ -159,9 +128,14 @@ class Exhaustive:
     taken: list[Taken]
 
     @property
+    def job(self) -> Job:
+        """Its features, as the visits of the configuration that would run unasked showed them."""
+        return _job(self.name, [t for t in self.taken if t.system == _wide()])
+
+    @property
     def rows(self) -> Rows:
         """The runs."""
-        return _rows(self.name, [t.system for t in self.taken])
+        return _rows(self.job, [t.system for t in self.taken])
 
     @property
     def seconds(self) -> np.ndarray:
@@ -169,9 +143,20 @@ class Exhaustive:
         return np.array([t.truth_s for t in self.taken])
 
 
-def _rows(name: str, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
+def _wide() -> SystemConfiguration:
+    return SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
+
+
+def _job(name: str, taken: Sequence[Taken]) -> Job:
+    seen = [job for t in taken for job in t.features]
+    if not seen:
+        return Job(name=name)
+    return msgspec.structs.replace(seen[0], name=name, input_s=statistics.median(job.input_s or 0.0 for job in seen))
+
+
+def _rows(job: Job, systems: Sequence[SystemConfiguration], *, busy: int | None = None) -> Rows:
     return cpu_rows(
-        Job(name=name),
+        job,
         systems,
         cores=physical_cores(),
         logical=usable_cores(),
@@ -203,7 +188,8 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
 
     def replayed(system: SystemConfiguration) -> Measurement:
         one = by_system[system]
-        return Measurement(system, settled([one.seconds[0]] * 6), 3e8, one.wall_s[0])
+        job = own.job if system == _wide() and own.job.is_known else None
+        return Measurement(system, settled([one.truth_s] * 6), 3e8, sum(one.wall_s), job)
 
     result = profile(
         own.name, list(by_system), job=Job(name=own.name), probes=_PROBES, prior=prior, measure_one=replayed
@@ -213,7 +199,7 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
     errors = [abs(line.predicted_s / by_system[line.system].truth_s - 1) for line in unseen]
     figures = {
         "regret": by_system[result.advised].truth_s / best - 1,
-        "cost_frac": result.spent_s / sum(t.wall_s[0] for t in own.taken),
+        "cost_frac": result.spent_s / sum(sum(t.wall_s) for t in own.taken),
         "median": float(np.median(errors)) if errors else float("nan"),
         "p95": float(np.quantile(errors, 0.95)) if errors else float("nan"),
         "worst_to_best": float(own.seconds.max() / best),
@@ -232,16 +218,18 @@ def _score(own: Exhaustive, prior: Fit | None) -> Score:
 def sharing(tables: list[Exhaustive], pairs: Sequence[Taken]) -> list[Score]:
     """Two trials at a time, against one that has all threads; predicted from runs that were alone, and from pairs of
     the other jobs."""
-    return [_together(one, tables, [p for p in pairs if p.job != one.job]) for one in pairs]
+    names = {t.name for t in tables}
+    return [_together(one, tables, [p for p in pairs if p.job != one.job]) for one in pairs if one.job in names]
 
 
 def _together(one: Taken, tables: list[Exhaustive], others: Sequence[Taken]) -> Score:
-    rows = [*(t.rows for t in tables), *(_rows(p.job, [p.system], busy=2 * p.system.threads) for p in others)]
+    jobs = {t.name: t.job for t in tables}
+    rows = [*(t.rows for t in tables), *(_rows(jobs[p.job], [p.system], busy=2 * p.system.threads) for p in others)]
     times = [*(t.seconds for t in tables), np.array([p.truth_s for p in others])]
     model = fit(STEP_TIME, join(*rows), np.concatenate(times))
-    busy = _rows(one.job, [one.system], busy=2 * one.system.threads)
+    busy = _rows(jobs[one.job], [one.system], busy=2 * one.system.threads)
     guess = float(predict(STEP_TIME, model, busy).median[0])
-    wide = SystemConfiguration(threads=usable_cores(), micro_batch=_GLOBAL_BATCH)
+    wide = _wide()
     alone = {(t.name, s.system): s.truth_s for t in tables for s in t.taken}
     single = alone.get((one.job, wide), float("nan"))
     figures = {
@@ -266,7 +254,7 @@ def _together(one: Taken, tables: list[Exhaustive], others: Sequence[Taken]) -> 
 
 @click.command()
 @click.option("--minutes", default=12.0, show_default=True, help="At most.")
-@click.option("--seconds", default=0.4, show_default=True, help="Of steps for each measurement.")
+@click.option("--seconds", default=1.0, show_default=True, help="Of steps for each visit.")
 @click.option("--job", "jobs", multiple=True, type=click.Choice(_JOBS), default=_JOBS, help="Which jobs.")
 @click.option("--workers", multiple=True, default=(0, 1, 2), show_default=True, help="Loader workers to try.")
 @click.option("--json", "file", type=click.Path(path_type=Path), required=True, help="Times and rows; gone on with.")
@@ -274,15 +262,15 @@ def _together(one: Taken, tables: list[Exhaustive], others: Sequence[Taken]) -> 
 def main(
     minutes: float, seconds: float, jobs: tuple[str, ...], workers: tuple[int, ...], file: Path, replay: bool
 ) -> None:
-    """Measure what is not in the file yet, and score."""
+    """Measure, adding to what the file holds, and score."""
     kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept([], os.getloadavg()[0])
     if not replay:
         known = {(t.job, t.system, t.at_once) for t in kept.taken}
         kept.taken += [t for t in expected(jobs, workers) if (t.job, t.system, t.at_once) not in known]
-        Session(file, kept, minutes=minutes, seconds=seconds).run(jobs)
+        measure(file, kept, jobs, minutes=minutes, seconds=seconds)
     taken = [t for t in kept.taken if t.seconds]
     print(
-        f"{len(taken)} of {len(kept.taken)} measured, {sum(t.failures for t in kept.taken)} failures; two measurements "
+        f"{len(taken)} of {len(kept.taken)} measured, {sum(t.failures for t in kept.taken)} failures; two visits "
         f"are {apart(taken):.1%} apart (median); load average at the start {kept.load_average:.2f}"
     )
     tables = tables_of(taken)

@@ -27,10 +27,15 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium, or name it in CHROMIUM"),
 ]
-PAINTED = ("curves", "map", "gantt", "coordinates", "speeds")
+PAINTED = ("curves", "map", "gantt", "bests", "coordinates", "importance", "speeds")
 COMPUTED = ("map", "importance", "speeds", "calibration")
 ALL = ("curves", "map", "gantt", "bests", "coordinates", "importance", "speeds", "calibration", "table")
 WAIT_MS = 60_000
+MOVE_SLIDER = """(n) => {
+    const slider = document.getElementById("slider");
+    slider.value = n;
+    slider.dispatchEvent(new Event("input"));
+}"""
 
 Open = Callable[..., Any]
 
@@ -149,23 +154,21 @@ def test_every_picture_is_drawn_and_nothing_is_asked_of_others(opened: Open, add
     assert all(number_of_inked(page, panel) > 500 for panel in PAINTED)
     notes = {panel: text(page, f"#{panel} .note") for panel in ALL if panel != "table"}
     assert not any("cannot be computed" in note for note in notes.values())
-    assert page.locator("#importance .frame .bars path").count() == 10
-    assert page.locator("#bests .frame .scatterlayer path").count() > 2
+    assert page.evaluate("() => foresail.pictures.importance.hits.length") == 5
+    assert page.evaluate("() => foresail.pictures.bests.hits.length") > 2
     assert page.locator("#table tbody tr").count() == 20
 
 
 def test_one_glance(opened: Open, address: str) -> None:
     page = opened(address)
     page.wait_for_selector("#map[data-computed]")
-    state = page.evaluate(
-        "() => ({ best: state.study.best[2], trials: state.study.trials, labels: state.study.labels })"
-    )
-    assert text(page, "#best") == f"{state['best']:.5g}"
+    study = page.evaluate("() => foresail.state.study")
+    assert text(page, "#best") == f"{study['best'][2]:.5g}"
     assert "0.985" in text(page, "#best-of")
     assert text(page, "#state").startswith("ended")
-    assert f"{state['trials']} of 20 trials" in text(page, "#trial-count")
+    assert f"{study['trials']} of 20 trials" in text(page, "#trial-count")
     shown = [int(count) for count in page.locator(".class h3 b").all_inner_texts()]
-    assert shown == state["labels"]
+    assert shown == study["labels"]
     assert page.locator("#goal-bar").get_attribute("aria-valuenow") is not None
     assert "left" in text(page, "#time-note") or text(page, "#time-note") == ""
 
@@ -173,10 +176,10 @@ def test_one_glance(opened: Open, address: str) -> None:
 def test_any_past_moment(opened: Open, address: str, log: list[ev.Event]) -> None:
     page = opened(address)
     for event in (200, 60, 140):
-        page.evaluate("(n) => { $('slider').value = n; $('slider').dispatchEvent(new Event('input')); }", event)
+        page.evaluate(MOVE_SLIDER, event)
         page.wait_for_selector(f'html[data-drawn="{event}"]', state="attached")
         proposed = sum(isinstance(e, ev.TrialProposed) for e in log[:event])
-        assert page.evaluate("() => state.trials.length") == proposed
+        assert page.evaluate("() => foresail.state.trials.length") == proposed
         assert text(page, "#when").endswith(f"event {event} of {len(log)}")
         assert text(page, "#state") == "the past"
     page.wait_for_selector('#map[data-computed="140"]')
@@ -186,7 +189,10 @@ def test_any_past_moment(opened: Open, address: str, log: list[ev.Event]) -> Non
 
 
 def test_increments_make_what_a_fresh_page_has(opened: Open, serve: Any, tmp_path: Path, log: list[ev.Event]) -> None:
-    dump = "() => JSON.stringify([state.trials, [...state.lives], state.bests, state.study, state.event])"
+    dump = """() => {
+        const { trials, lives, bests, study, event } = foresail.state;
+        return JSON.stringify([trials, [...lives], bests, study, event]);
+    }"""
     storage = tmp_path / "grows.db"
     page = opened(serve(storage, log[:100]).address)
     with SqliteStore.open(storage) as store:
@@ -204,7 +210,7 @@ def test_filters_by_class_by_text_and_by_range(opened: Open, address: str) -> No
     page.wait_for_selector("#table[data-drawn]")
     page.fill("#words", "lr<0.01 adam")
     wanted = page.evaluate(
-        "() => state.trials.filter((t) => t.config[0][1] < 0.01 && t.config[4][1] === 'adam').length"
+        "() => foresail.state.trials.filter((t) => t.config[0][1] < 0.01 && t.config[4][1] === 'adam').length"
     )
     assert 0 < wanted < 20
     page.wait_for_selector(f"#shown:text-is('{wanted} of 20 trials')")
@@ -212,7 +218,7 @@ def test_filters_by_class_by_text_and_by_range(opened: Open, address: str) -> No
     assert page.locator("#table tbody tr").count() == wanted
     page.fill("#words", "")
     page.click('#class-filter [data-class="poor"]')
-    poor = page.evaluate("() => state.trials.filter((t) => classOf(t) === 'poor').length")
+    poor = page.evaluate("() => foresail.state.trials.filter((t) => foresail.classOf(t) === 'poor').length")
     page.wait_for_selector(f"#shown:text-is('{20 - poor} of 20 trials')")
     page.click('#class-filter [data-class="poor"]')
     page.fill("#words", "nothing-like-this")
@@ -220,7 +226,7 @@ def test_filters_by_class_by_text_and_by_range(opened: Open, address: str) -> No
     page.fill("#words", "")
     _brush(page)
     page.wait_for_selector("#shown:text('ranges chosen')")
-    shown = page.evaluate("() => shownNow.every((t) => t.unit[0] >= 0.5) && shownNow.length")
+    shown = page.evaluate("() => foresail.ui.shown.every((t) => t.unit[0] >= 0.5) && foresail.ui.shown.length")
     assert 0 < shown < 20
     page.keyboard.press("Escape")
     page.wait_for_selector("#shown:empty", state="attached")
@@ -231,7 +237,7 @@ def _brush(page: Any) -> None:
     page.locator("#coordinates").scroll_into_view_if_needed()
     page.wait_for_selector("#coordinates[data-drawn]")
     box = page.locator("#coordinates canvas").bounding_box()
-    at = page.evaluate("() => { const { x, y } = pictures.coordinates.geometry; return [x(0), y(1), y(0.5)]; }")
+    at = page.evaluate("() => { const { x, y } = foresail.pictures.coordinates.places; return [x(0), y(1), y(0.5)]; }")
     page.mouse.move(box["x"] + at[0], box["y"] + at[1])
     page.mouse.down()
     page.mouse.move(box["x"] + at[0], box["y"] + at[2], steps=4)
@@ -257,7 +263,7 @@ def test_a_trial_is_picked_from_a_picture(opened: Open, address: str, panel: str
     box = page.locator(f"#{panel} .plot").bounding_box()
     trial, x, y = page.evaluate(
         """(id) => {
-            const hit = pictures[id].hits.at(-1);
+            const hit = foresail.pictures[id].hits.at(-1);
             return hit.box ? [hit.trial, (hit.box[0] + hit.box[2]) / 2, (hit.box[1] + hit.box[3]) / 2]
                 : [hit.trial, hit.xs.at(-1), hit.ys.at(-1)];
         }""",
@@ -267,6 +273,26 @@ def test_a_trial_is_picked_from_a_picture(opened: Open, address: str, panel: str
     page.wait_for_selector(f"#tip:has-text('trial {trial}')")
     page.mouse.click(box["x"] + x, box["y"] + y)
     page.wait_for_selector(f"#story-title:text-is('trial {trial}')")
+
+
+def test_a_drag_zooms_and_a_double_click_goes_back(opened: Open, address: str) -> None:
+    page = opened(address)
+    box = page.locator("#curves .plot").bounding_box()
+    ranges = "() => { const { xRange, yRange } = foresail.pictures.curves.scale; return [...xRange, ...yRange]; }"
+    first = page.evaluate(ranges)
+    page.mouse.move(box["x"] + 200, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 220, steps=4)
+    page.mouse.up()
+    page.wait_for_function("() => foresail.pictures.curves.zoom !== null")
+    page.wait_for_function("() => !foresail.pictures.curves.dirty")
+    low, high, bottom, top = page.evaluate(ranges)
+    assert first[0] < low < high < first[1]
+    assert first[2] < bottom < top < first[3]
+    assert not page.locator("#story").is_visible()
+    page.mouse.dblclick(box["x"] + 250, box["y"] + 60)
+    page.wait_for_function("() => foresail.pictures.curves.zoom === null && !foresail.pictures.curves.dirty")
+    assert page.evaluate(ranges) == first
 
 
 def test_dark_and_light(opened: Open, address: str) -> None:

@@ -18,20 +18,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from foresail.errors import TrainingError
+from foresail.errors import CallerError, TrainingError
+from foresail.perf.observed import with_waiting
 from foresail.perf.steps import Settled, settled
-from foresail.perf.words import SystemConfiguration
+from foresail.perf.words import Job, SystemConfiguration
 
 _LEAST_STEPS, _MOST_STEPS = 6, 400
+_ENDING_S = 5.0
+"""For a process that has closed its output to be gone."""
 
 
 class Measurement(NamedTuple):
-    """What one run showed. `steps` is None when it ran out of memory."""
+    """What one run showed. `steps` is None when it ran out of memory; `job` holds the features that a step of a single
+    process showed, None where it showed none."""
 
     system: SystemConfiguration
     steps: Settled | None
     memory_bytes: float
     spent_s: float
+    job: Job | None = None
 
 
 class Run(NamedTuple):
@@ -45,6 +50,7 @@ def measure(run: Run, *, seconds: float = 1.0, timeout_s: float = 300.0) -> Meas
     """Steps of one run, for about `seconds` after warm-up.
 
     Raises:
+        CallerError: its target names no function, or one that makes no step.
         TrainingError: its process ended or fell silent.
     """
     return measure_together([run], seconds=seconds, timeout_s=timeout_s)[0]
@@ -54,6 +60,7 @@ def measure_together(runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: fl
     """Steps of several runs at the same time, as trials that share this machine.
 
     Raises:
+        CallerError: a target names no function, or one that makes no step.
         TrainingError: a process ended or fell silent for `timeout_s`.
     """
     groups = [_start(run) for run in runs]
@@ -70,7 +77,7 @@ def measure_together(runs: Sequence[Run], *, seconds: float = 1.0, timeout_s: fl
     finally:
         watchdog.cancel()
         _kill(everyone)
-    return [_summary(run, answers) for run, answers in zip(runs, done, strict=True)]
+    return [_summary(run, first, answers) for run, first, answers in zip(runs, ready, done, strict=True)]
 
 
 def _start(run: Run) -> list[subprocess.Popen[str]]:
@@ -121,12 +128,18 @@ def _send(process: subprocess.Popen[str], line: str) -> None:
 def _answer(process: subprocess.Popen[str]) -> dict[str, object]:
     line = process.stdout.readline() if process.stdout is not None else ""
     if not line:
-        code = process.poll()
+        try:
+            code = process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            code = None
         raise TrainingError(
             f"the measured process ended or fell silent (exit code {code})",
             do="run its function by itself to see the error; its output is above",
         )
     answer: dict[str, object] = json.loads(line)
+    if "wrong" in answer:
+        what, allowed, do = msgspec.convert(answer["wrong"], tuple[str, str, str])
+        raise CallerError(what, allowed=allowed, do=do)
     return answer
 
 
@@ -138,13 +151,15 @@ def _count(answers: list[dict[str, object]], seconds: float) -> int:
     return max(_LEAST_STEPS, min(_MOST_STEPS, round(seconds / max(slowest, 1e-6))))
 
 
-def _summary(run: Run, answers: list[dict[str, object]]) -> Measurement:
+def _summary(run: Run, ready: list[dict[str, object]], answers: list[dict[str, object]]) -> Measurement:
     if not answers:
         return Measurement(run.system, None, float("nan"), 0.0)
     times = [msgspec.convert(answer["step_s"], list[float]) for answer in answers]
     slowest = max(times, key=sum)
     memory = max(float(str(answer["memory_bytes"])) for answer in answers)
-    return Measurement(run.system, settled(slowest), memory, sum(slowest))
+    job = msgspec.convert(ready[0].get("job"), Job | None)
+    seen = None if job is None else with_waiting(job, run.target, run.system, float(str(answers[0]["waited_s"])))
+    return Measurement(run.system, settled(slowest), memory, sum(slowest), seen)
 
 
 def _kill(processes: Sequence[subprocess.Popen[str]]) -> None:

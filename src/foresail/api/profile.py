@@ -12,6 +12,7 @@ import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 import psutil
 
@@ -22,7 +23,7 @@ from foresail.perf.cpu import core, cpu_rows
 from foresail.perf.fitting import Fit, fit, predict
 from foresail.perf.hardware import Device
 from foresail.perf.memory import MEMORY
-from foresail.perf.rows import Rows, rows_of
+from foresail.perf.rows import Floats, Rows, rows_of
 from foresail.perf.step_time import STEP_TIME
 from foresail.perf.words import Job, SystemConfiguration
 
@@ -46,7 +47,8 @@ class Profile:
     """The table of a profile, fastest first, and its advice.
 
     `gain_frac` is what the advised configuration saves against `base`, the one that would run unasked.
-    `spent_s` counts the seconds of measured steps: training steps, if the job keeps them.
+    `spent_s` counts the seconds of measured steps: training steps, if the job keeps them. `rows` and `seconds` are what
+    was measured, to be kept for later jobs.
     """
 
     lines: tuple[Line, ...]
@@ -57,6 +59,8 @@ class Profile:
     spent_s: float
     stopped: str
     model: Fit
+    rows: Rows
+    seconds: Floats
 
 
 Measure = Callable[[SystemConfiguration], Measurement]
@@ -81,7 +85,7 @@ def profile(
     Args:
         target: `FILE.py:FUNCTION`, the job.
         systems: what competes.
-        job: its features, if known.
+        job: its features, if known (default: what the first run shows of them).
         device: the kind of accelerator that each replica uses; this machine's cores if not given.
         base: what to compare with (default: all cores as threads, no accumulation; else the first).
         probes: how many to measure at most, the base included.
@@ -106,14 +110,15 @@ def profile(
         )
     base = base or _default(systems)
     order = [base, *(s for s in systems if s != base)]
-    features = job or Job(name=target)
-    if device is None:
-        rows = cpu_rows(features, order, cores=physical_cores(), logical=usable_cores(), machine=machine_name())
-    else:
-        rows = rows_of(features, order, device, nodes=1)
+
+    def rows_for(features: Job) -> Rows:
+        if device is not None:
+            return rows_of(features, order, device, nodes=1)
+        return cpu_rows(features, order, cores=physical_cores(), logical=usable_cores(), machine=machine_name())
+
     price = (device or core("cpu", 1)).dollars_per_hour / 3600
     run = measure_one or (lambda system: measure(Run(target, system), seconds=seconds))
-    search = _Search(rows, order, prior, run, price)
+    search = _Search(rows_for, job or Job(name=target), order, prior, run, price)
     stopped = search.probe(probes, remaining_steps=remaining_steps, cost_s=probe_cost_s + seconds)
     return search.summary(base, stopped)
 
@@ -141,10 +146,17 @@ def _default(systems: Sequence[SystemConfiguration]) -> SystemConfiguration:
 class _Search:
     """Probes so far, and the model that they taught."""
 
-    def __init__(
-        self, rows: Rows, systems: Sequence[SystemConfiguration], prior: Fit | None, run: Measure, price: float
+    def __init__(  # what is searched, and what with
+        self,
+        rows_for: Callable[[Job], Rows],
+        job: Job,
+        systems: Sequence[SystemConfiguration],
+        prior: Fit | None,
+        run: Measure,
+        price: float,
     ) -> None:
-        self.rows, self.systems, self.prior, self.run = rows, systems, prior, run
+        self.rows_for, self.job, self.rows = rows_for, job, rows_for(job)
+        self.systems, self.prior, self.run = systems, prior, run
         self.price = price
         self.times: dict[int, float] = {}
         self.memory: dict[int, float] = {}
@@ -176,6 +188,9 @@ class _Search:
             bigger = self.rows.micro_batch >= self.rows.micro_batch[index]
             self.failed |= {int(i) for i in np.flatnonzero(bigger)} - set(self.times)
             return
+        if found.job is not None and not self.job.is_known:
+            self.job = msgspec.structs.replace(found.job, name=self.job.name)
+            self.rows = self.rows_for(self.job)
         self.times[index], self.memory[index] = found.steps.seconds, found.memory_bytes
         chosen = np.array(sorted(self.times))
         values = [self.times[int(i)] for i in chosen]
@@ -218,4 +233,6 @@ class _Search:
             spent_s=self.spent_s,
             stopped=stopped,
             model=self.model,
+            rows=self.rows.take(sorted(self.times)),
+            seconds=np.array([self.times[i] for i in sorted(self.times)]),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ _DATACLASS_PARSERS = (
 @dataclass(frozen=True)
 class Option:
     """`name`: of the knob. `argument`: how the command line gets it, where that is not `--name value`. `kind`: "float",
-    "int", "str", "flag" (takes no value), or "" where it is not told."""
+    "int", "str", "flag" (takes no value), "place" (a value without a name), or "" where it is not told. `required`: the
+    script does not run without it."""
 
     name: str
     kind: str
@@ -34,6 +35,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     argument: tuple[str, ...] = ()
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,12 @@ def read_script(path: Path) -> Script:
 
 def _argparse(tree: ast.AST) -> Iterator[Option]:
     for call in _calls(tree, "add_argument"):
-        names = [plain for arg in call.args if isinstance(plain := _plain(arg), str) and plain.startswith("-")]
-        if names:
-            given = {word.arg: word.value for word in call.keywords if word.arg}
+        names = [plain for arg in call.args if isinstance(plain := _plain(arg), str)]
+        given = {word.arg: word.value for word in call.keywords if word.arg}
+        if names and names[0].startswith("-"):
             yield _of_argparse(names, given)
+        elif names and _plain(given.get("nargs")) not in ("?", "*"):
+            yield Option(names[0], "place", required=True)
 
 
 def _of_argparse(names: list[str], given: Mapping[str, ast.expr]) -> Option:
@@ -95,7 +99,8 @@ def _of_argparse(names: list[str], given: Mapping[str, ast.expr]) -> Option:
     takes_none = action is not None and _plain(action) not in ("store", None)
     takes_none = takes_none or (action is not None and _plain(action) is None)  # BooleanOptionalAction
     kind = "flag" if takes_none else _kind(given.get("type"), default, choices)
-    return Option(name, kind, default, choices, argument=() if long else (names[0], f"{{{_word(name)}}}"))
+    argument = () if long else (names[0], f"{{{_word(name)}}}")
+    return Option(name, kind, default, choices, argument=argument, required=_plain(given.get("required")) is True)
 
 
 def _click(tree: ast.AST) -> Iterator[Option]:
@@ -104,7 +109,13 @@ def _click(tree: ast.AST) -> Iterator[Option]:
         long = [name for name in names if name.startswith("--")]
         if long:
             given = {word.arg: word.value for word in call.keywords if word.arg}
-            yield _of_click(long[0].lstrip("-"), given)
+            found = _of_click(long[0].lstrip("-"), given)
+            yield replace(found, required=_plain(given.get("required")) is True)
+    for call in _calls(tree, "argument"):
+        told = {word.arg: _plain(word.value) for word in call.keywords if word.arg}
+        name = _plain(call.args[0]) if call.args else None
+        if isinstance(name, str) and told.get("required") is not False and "default" not in told:
+            yield Option(name, "place", required=True)
 
 
 def _of_click(name: str, given: Mapping[str, ast.expr]) -> Option:

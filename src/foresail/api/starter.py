@@ -36,11 +36,13 @@ class Guess:
 
 @dataclass(frozen=True)
 class Starter:
-    """`text`: the study file. `knobs`: what is tuned; `left_out`: options that are not, with the reason."""
+    """`text`: the study file. `knobs`: what is tuned; `left_out`: options that are not, with the reason; `needed`:
+    those of them without which the script does not run."""
 
     text: str
     knobs: tuple[Guess, ...]
     left_out: dict[str, str]
+    needed: tuple[str, ...]
     metric: str
     reports: bool
 
@@ -54,9 +56,10 @@ def starter(script: Script, file: Path) -> Starter:
             knobs.append(guess)
         else:
             left_out[option.name] = guess
+    needed = tuple(option.name for option in script.options if option.required and option.name in left_out)
     mode, metric = _goal(script)
     text = "\n".join(_lines(script, file, knobs, left_out, f"{mode} = {json.dumps(metric)}"))
-    return Starter(text + "\n", tuple(knobs), left_out, metric, bool(script.metrics))
+    return Starter(text + "\n", tuple(knobs), left_out, needed, metric, bool(script.metrics))
 
 
 def _lines(script: Script, file: Path, knobs: list[Guess], left_out: dict[str, str], goal: str) -> Iterator[str]:
@@ -67,8 +70,12 @@ def _lines(script: Script, file: Path, knobs: list[Guess], left_out: dict[str, s
     yield "# Made by `foresail init`: ranges are guesses around the defaults. Read them, then:"
     yield f"#   foresail run {file.name}"
     if not script.metrics:
-        yield f"# {place.name} must report: foresail.report(step=epoch, {goal.partition(' = ')[2][1:-1]}=...)"
+        yield f"# {place.name} must report, once an epoch: foresail.report({goal.partition(' = ')[2][1:-1]}=...)"
     yield "[study]"
+    for option in script.options:
+        if option.required and option.name not in chosen:
+            how = "its value" if option.kind == "place" else f'"--{option.name}", and its value,'
+            yield f"# {option.name}: {place.name} does not run without it: add {how} to the command"
     yield f"command = {json.dumps(['python', path, *own])}"
     epochs = [o for o in script.options if _words(o.name) & {"epochs", "epoch"} and isinstance(o.default, int)]
     if epochs and not isinstance(epochs[0].default, bool):
@@ -121,6 +128,8 @@ def _guess(option: Option) -> Guess | str:
     """A knob for the option, or why there is none."""
     if not re.fullmatch(r"[^\W\d][\w.-]*", option.name):
         return "its name is no name of a knob"
+    if option.kind == "place":
+        return "a value without a name"
     if option.kind in ("flag", "bool"):
         return "a switch: it takes no value on a command line" if option.kind == "flag" else "true or false"
     if _words(option.name) & _NOT_WORDS:

@@ -1,14 +1,15 @@
 """The process that is measured: builds the user's job under one system configuration and times its steps.
 
 Started by `measuring.py` as `python -m foresail.api.step_process`, with one JSON request on its standard
-input. It answers on standard output, one JSON object a line: `{"ready": seconds}` after warm-up, and after
-the line `go STEPS` the times of that many steps. What the user's code prints goes to standard error.
+input. It answers on standard output, one JSON object a line: `{"ready": seconds, "job": features}` after warm-up, and
+after the line `go STEPS` the times of that many steps. What the user's code prints goes to standard error.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import resource
@@ -20,8 +21,9 @@ from typing import Any
 
 import msgspec
 
-from foresail.errors import CallerError
-from foresail.perf.words import SystemConfiguration
+from foresail.errors import CallerError, nearest
+from foresail.perf.observed import Waited, features
+from foresail.perf.words import Job, SystemConfiguration
 
 _WARM_UP_STEPS = 3
 
@@ -72,7 +74,8 @@ def _named(target: str) -> Callable[..., Any]:
             raise CallerError(f"{target!r}: {error}", do="run from the folder where it can be imported") from error
     found = getattr(module, name, None)
     if not callable(found):
-        raise CallerError(f"{place} has no function {name!r}", do="name one that it has")
+        functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
+        raise CallerError(f"{place} has no function {name!r}", do=nearest(name, functions))
     function: Callable[..., Any] = found
     return function
 
@@ -85,21 +88,45 @@ def main() -> None:
     system = msgspec.convert(request["system"], SystemConfiguration)
     try:
         step = load(request["target"])(system)
+        if not callable(step):
+            raise CallerError(
+                f"{request['target']} returned {type(step).__name__}",
+                allowed="a function that runs one optimizer step",
+                do="return the function itself, without calling it",
+            )
         _limit_threads(system.threads)
+        waited = Waited()
         warm = [_timed(step) for _ in range(_WARM_UP_STEPS)]
+        job = _features(step, system, waited)
+    except CallerError as error:
+        print(json.dumps({"wrong": [error.what, error.allowed, error.do]}), file=answers)
+        return
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's own
             raise
         print(json.dumps({"out_of_memory": True}), file=answers)
         return
-    print(json.dumps({"ready": min(warm)}), file=answers)
+    print(json.dumps({"ready": min(warm), "job": msgspec.to_builtins(job)}), file=answers)
     order = sys.stdin.readline().split()
     if len(order) != 2 or order[0] != "go":
         return
+    waited.seconds = 0.0
     times = [_timed(step) for _ in range(int(order[1]))]
-    print(json.dumps({"step_s": times, "memory_bytes": _peak_bytes()}), file=answers)
+    waited_s = waited.seconds / len(times)
+    print(json.dumps({"step_s": times, "waited_s": waited_s, "memory_bytes": _peak_bytes()}), file=answers)
     answers.flush()
     os._exit(0)  # loader workers and process groups may take seconds to say goodbye
+
+
+def _features(step: Callable[[], object], system: SystemConfiguration, waited: Waited) -> Job | None:
+    """What a step shows of the job, where a single process does all of it on cores, loading too."""
+    if system.devices > 1 or system.loader_workers or _gpu() is not None:
+        return None
+    try:
+        return features(step, system, waited)
+    except (RuntimeError, NotImplementedError, TypeError, AttributeError, AssertionError) as error:
+        print(f"this job's operations cannot be counted ({error}); it is learned from its steps", file=sys.stderr)
+        return None
 
 
 def _limit_threads(threads: int) -> None:

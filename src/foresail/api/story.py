@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from foresail.api.speeds import StepTime, folded, step_time, told_of
 from foresail.api.summary import traces
 from foresail.core import events as ev
 from foresail.core.plan import Verdict
-from foresail.core.view import Trial, View
 from foresail.core.words import Act, Config, Status, TrialId, attempt_id, trial_of
 from foresail.errors import CallerError
 from foresail.worker.folder import StudyFolder
@@ -103,27 +103,37 @@ def story_of(events: Sequence[ev.Event], number: int, storage: Path, folder: Pat
         seconds=trial.seconds,
         device_s=trial.device_s,
         step=step_time(view, speeds, trial),
-        chapters=[chapter for event in events for chapter in _chapters(view, event, trial.id)],
-        points=[_point(e) for e in events if isinstance(e, ev.PointReported) and trial_of(e.attempt) == trial.id],
-        outputs=_outputs(view, trial, folder),
-        tracebacks=[str(place) for place in traces(view, number, folder)],
+        chapters=chapters_of(events, trial.id, is_script=bool(view.spec.entry.command)),
+        points=points_of(events, trial.id),
+        outputs=outputs_of(trial.id, trial.attempts, folder),
+        tracebacks=[str(place) for place in traces(trial.id, trial.attempts, folder)],
     )
 
 
 # --- what happened -----------------------------------------------------------------------------------------------
 
 
-def _chapters(view: View, event: ev.Event, trial: TrialId) -> Iterator[Chapter]:
+def chapters_of(events: Iterable[ev.Event], trial: TrialId, *, is_script: bool) -> list[Chapter]:
+    """What happened to a trial. `events`: a log, or what of it tells of the trial."""
+    return [chapter for event in events for chapter in _chapters(event, trial, is_script)]
+
+
+def points_of(events: Iterable[ev.Event], trial: TrialId) -> list[Point]:
+    """What a trial reported; `events` as `chapters_of`."""
+    return [_point(e) for e in events if isinstance(e, ev.PointReported) and trial_of(e.attempt) == trial]
+
+
+def _chapters(event: ev.Event, trial: TrialId, is_script: bool) -> Iterator[Chapter]:
     match event:
         case ev.Planned(decision=decision, verdicts=verdicts):
             for verdict in verdicts:
                 if verdict.trial == trial:
                     yield _decision(event.at_s, decision, verdict)
         case ev.TrialProposed() | ev.AttemptGranted() | ev.TrialEnded() if event.trial == trial:
-            yield _plain(event, _of_trial(event, is_script=bool(view.spec.entry.command)))
+            yield _plain(event, _of_trial(event, is_script=is_script))
         case ev.StudyEnding(end=end, why=why):
             yield _plain(event, f"the study ends ({end}): {why}")
-        case ev.CheckpointDeleted(path=path) if _is_of(path, trial):
+        case ev.CheckpointDeleted(path=path) if trial_of_checkpoint(path) == trial:
             yield _plain(event, f"checkpoint deleted, nothing needs it any more: {path}")
         case (
             ev.AttemptStarted()
@@ -195,19 +205,20 @@ def _of_attempt(
             return text + (f", exit code {code}" if code else "") + (f": {detail}" if detail else "")
 
 
-def _is_of(checkpoint: str, trial: TrialId) -> bool:
-    parts = checkpoint.split("/")
-    return len(parts) > 1 and parts[1] == str(trial)
+def trial_of_checkpoint(path: str) -> TrialId | None:
+    """Whose checkpoint this is, from its place in the study's folder."""
+    parts = path.split("/")
+    return TrialId(int(parts[1])) if len(parts) > 1 and parts[1].isdecimal() else None
 
 
 def _point(event: ev.PointReported) -> Point:
     return Point(event.at_s, event.attempt, event.step, event.seconds, dict(event.metrics))
 
 
-def _outputs(view: View, trial: Trial, folder: Path) -> list[str]:
-    """Files with what the attempts printed."""
-    attempts = (StudyFolder(folder).attempt(attempt_id(trial.id, n + 1)) for n in range(trial.attempts))
-    files = (file for attempt in attempts for file in (attempt.stdout, attempt.stderr))
+def outputs_of(trial: TrialId, attempts: int, folder: Path) -> list[str]:
+    """Files with what the first `attempts` attempts printed."""
+    lives = (StudyFolder(folder).attempt(attempt_id(trial, n + 1)) for n in range(attempts))
+    files = (file for attempt in lives for file in (attempt.stdout, attempt.stderr))
     return [str(file) for file in files if file.is_file() and file.stat().st_size]
 
 
@@ -234,31 +245,29 @@ def _head(story: Story) -> Iterator[str]:
 
 
 def _times(story: Story) -> Iterator[str]:
-    for at_s, _, text in happenings(story):
+    for at_s, _, text in happenings(story.chapters, story.points, story.metric):
         yield f"{wording.duration(at_s):>12}  {text}"
 
 
-def happenings(story: Story) -> Iterator[tuple[float, str, str]]:
+def happenings(chapters: Iterable[Chapter], points: Sequence[Point], metric: str) -> Iterator[tuple[float, str, str]]:
     """(study seconds, event, text) in the order of the log; the points between two chapters are one of them."""
-    points = list(story.points)
-    for chapter in story.chapters:
-        yield from _run_of_points(story, points, chapter.at_s)
+    at = 0
+    for chapter in chapters:
+        start, at = at, bisect_right(points, chapter.at_s, at, key=lambda point: point.at_s)
+        yield from _run_of_points(points[start:at], metric)
         yield chapter.at_s, chapter.event, chapter.text
-    yield from _run_of_points(story, points, float("inf"))
+    yield from _run_of_points(points[at:], metric)
 
 
-def _run_of_points(story: Story, points: list[Point], until_s: float) -> Iterator[tuple[float, str, str]]:
-    """Take the points up to `until_s` off `points`; one line tells of them."""
-    run: list[Point] = []
-    while points and points[0].at_s <= until_s:
-        run.append(points.pop(0))
+def _run_of_points(run: Sequence[Point], metric: str) -> Iterator[tuple[float, str, str]]:
+    """One line tells of all of them."""
     if not run:
         return
-    values = [wording.number(point.metrics.get(story.metric)) for point in (run[0], run[-1])]
+    values = [wording.number(point.metrics.get(metric)) for point in (run[0], run[-1])]
     steps = f"step {run[0].step}" if len(run) == 1 else f"steps {run[0].step} to {run[-1].step}"
     value = values[0] if len(run) == 1 else " to ".join(values)
     took = wording.duration(sum(point.seconds for point in run))
-    yield run[-1].at_s, "PointReported", f"{steps}: {story.metric} {value}, in {took}"
+    yield run[-1].at_s, "PointReported", f"{steps}: {metric} {value}, in {took}"
 
 
 def _files(story: Story) -> Iterator[str]:

@@ -97,7 +97,8 @@ def _broken(result: Result, width: int) -> str:
         alike.setdefault(row.why, []).append(row)
     for rows in list(alike.values())[:MOST_OF_A_CLASS]:
         lines += [line[:width] for line in _failure(rows)]
-        lines += [f"  {place}" for place in traces(result.view, rows[0].trial, folder_of(result.storage))[-1:]]
+        first = result.view.trials[rows[0].trial]
+        lines += [f"  {place}" for place in traces(first.id, first.attempts, folder_of(result.storage))[-1:]]
     if (more := sum(len(rows) for rows in list(alike.values())[MOST_OF_A_CLASS:])) > 0:
         lines.append(f"and {more} more failed")
     return "\n".join([*lines, *_other_python(result.view.spec.entry, alike)])
@@ -123,11 +124,11 @@ def _other_python(entry: Entry, failures: Iterable[str]) -> Iterator[str]:
         yield "  activate that environment, or write the Python that is meant in study.command"
 
 
-def traces(view: View, trial: int, folder: Path) -> list[Path]:
-    """Files with what the attempts of a trial said when they failed, first attempt first: tracebacks, else stderr."""
+def traces(trial: TrialId, attempts: int, folder: Path) -> list[Path]:
+    """Files with what the first attempts of a trial said when they failed, in order: tracebacks, else stderr."""
     found = []
-    for n in range(1, view.trials[trial].attempts + 1):
-        attempt = StudyFolder(folder).attempt(attempt_id(view.trials[trial].id, n))
+    for n in range(1, attempts + 1):
+        attempt = StudyFolder(folder).attempt(attempt_id(trial, n))
         for place in (attempt.traceback, attempt.stderr):
             if place.is_file() and place.stat().st_size:
                 found.append(place)

@@ -13,7 +13,7 @@ from foresail.errors import CallerError
 
 @click.command("init")
 @click.argument("script", type=click.Path(path_type=Path))
-@click.option("--out", default="study.toml", show_default=True, help="The file to write; - for stdout.")
+@click.option("-o", "--out", default="study.toml", show_default=True, help="The file to write; - for stdout.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @json_option
 def command(script: Path, out: str, force: bool, as_json: bool) -> Exit:
@@ -45,13 +45,15 @@ def command(script: Path, out: str, force: bool, as_json: bool) -> Exit:
     if as_json:
         knobs = {guess.name: guess.toml for guess in made.knobs}
         told = {"script": str(script), "style": read.style, "to": out, "metric": made.metric, "reports": made.reports}
-        emit_json({**told, "knobs": knobs, "left_out": made.left_out})
+        emit_json({**told, "knobs": knobs, "left_out": made.left_out, "needed": made.needed})
         return Exit.DONE
     if to is None:
         emit(made.text.rstrip("\n"))
         return Exit.DONE
     say(f"written: {to}: {len(made.knobs)} knobs from {read.style}, {len(made.left_out)} options left as they are")
     if not made.reports:
-        say(f"next:    let {script.name} report once an epoch: foresail.report(step=epoch, {made.metric}=...)")
+        say(f"next:    let {script.name} report once an epoch: foresail.report({made.metric}=...)")
+    if made.needed:
+        say(f"next:    {script.name} does not run without {', '.join(made.needed)}: see {to}")
     say(f"then:    read its ranges, and foresail run {to}")
     return Exit.DONE

@@ -69,6 +69,8 @@ def plan(
     talk = Console(stderr=True)
     safe = sum(o.fits for o in options)
     talk.print(f"{_counted(job.params or 0.0)} parameters; {len(options)} layouts, {safe} fit in memory")
+    if not safe:
+        talk.print("none of them fits: ask for more devices, or for ones with more memory")
     if as_json:
         click.echo(json.dumps([_plain(o) for o in options[:top]], indent=1))
     else:

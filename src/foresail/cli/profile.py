@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from foresail.api import past_steps
 from foresail.api import profile as profiling
 from foresail.perf.cpu import cpu_configurations
 from foresail.perf.hardware import device
-from foresail.perf.words import SystemConfiguration
+from foresail.perf.words import Job, SystemConfiguration
 
 
 @click.command()
@@ -29,6 +31,8 @@ from foresail.perf.words import SystemConfiguration
 @click.option("--probes", type=click.IntRange(min=1), default=6, show_default=True, help="Runs at most.")
 @click.option("--seconds", type=float, default=2.0, show_default=True, help="Of measured steps in a run.")
 @click.option("--steps", type=float, default=10_000, show_default=True, help="That the job still has to do.")
+@click.option("--history", type=click.Path(dir_okay=False, path_type=Path), help="Steps measured here before.")
+@click.option("--forget", is_flag=True, help="Neither use nor keep such steps.")
 @click.option("--json", "as_json", is_flag=True, help="Data on standard output, talk on standard error.")
 def profile(
     target: str,
@@ -43,12 +47,15 @@ def profile(
     probes: int,
     seconds: float,
     steps: float,
+    history: Path | None,
+    forget: bool,
     as_json: bool,
 ) -> None:
     """Profile TARGET: FILE.py:FUNCTION, which builds a step for a system configuration.
 
     FUNCTION(system) returns a function that runs one optimizer step of the global batch. Everything that
-    competes keeps that batch, so the advice does not change what is learned.
+    competes keeps that batch, so the advice does not change what is learned. What is measured is kept for the next
+    profile on this machine (by default in the user's cache folder), which then needs fewer runs.
     """
     kind = device(device_name) if device_name else None
     systems = cpu_configurations(
@@ -61,8 +68,23 @@ def profile(
     )
     talk = Console(stderr=True)
     talk.print(f"{len(systems)} configurations of a global batch of {global_batch}; at most {probes} runs")
+    file = None if forget else history or past_steps.default_file()
     with talk.status("measuring"):
-        found = profiling.profile(target, systems, device=kind, probes=probes, seconds=seconds, remaining_steps=steps)
+        found = profiling.profile(
+            target,
+            systems,
+            job=Job(name=past_steps.job_name(target)),
+            device=kind,
+            probes=probes,
+            seconds=seconds,
+            remaining_steps=steps,
+            prior=past_steps.past(file, on_cpu=kind is None) if file else None,
+        )
+    if file is not None:
+        try:
+            past_steps.keep(file, found.rows, found.seconds)
+        except OSError as error:
+            talk.print(f"what was measured is not kept for later: {error}")
     if as_json:
         click.echo(json.dumps(_plain(found), indent=1))
     else:

@@ -104,13 +104,12 @@ def summary(prefixes: Prefixes) -> Summary:
     last_step = np.where(empty, 0.0, steps[rows, n - 1])
     apart_CP = _along(steps, values, n)[:, :-1] - last[:, None]
     apart_CP[empty] = 0.0
-    noise = _Noise.of(values, n)
+    motion = _Motion.of(values, n)
     best, best_step, low = _extremes(steps, values, n, empty)
-    tail, moved = _trend(values, n)
-    tail = np.where(empty, EMPTY_LEVEL, tail)
-    unit = LEAST_UNIT + noise.late + np.abs(moved) + YOUTH / (count + 1.0) ** 2
+    tail = np.where(empty, EMPTY_LEVEL, motion.tail)
+    unit = LEAST_UNIT + motion.late + np.abs(motion.moved) + YOUTH / (count + 1.0) ** 2
     remaining = np.maximum(end - last_step, 1.0)
-    going = moved / np.maximum((n + 3) // 4, 1) * remaining
+    going = motion.moved / np.maximum((n + 3) // 4, 1) * remaining
     columns = np.empty((len(count), 2 * POSITIONS + 18), dtype=np.float32)
     columns[:, : POSITIONS - 1] = np.arcsinh(apart_CP / unit[:, None])
     columns[:, POSITIONS - 1 : 2 * POSITIONS - 2] = apart_CP
@@ -121,11 +120,11 @@ def summary(prefixes: Prefixes) -> Summary:
     np.arcsinh(rest[:, 2:5], out=rest[:, 2:5])
     rest[:, 5] = (last_step - best_step) / np.maximum(last_step, 1.0)
     rest[:, 6] = np.tanh(going * 2)
-    rest[:, 7], rest[:, 8], rest[:, 9], rest[:, 10] = noise.late + 1e-4, noise.whole + 1e-4, best - low + 1e-4, unit
+    rest[:, 7], rest[:, 8], rest[:, 9], rest[:, 10] = motion.late + 1e-4, motion.whole + 1e-4, best - low + 1e-4, unit
     np.log(rest[:, 7:11], out=rest[:, 7:11])
     rest[:, 7:11] *= 0.5
     rest[:, 7:11] += 2.0
-    rest[:, 11] = noise.roughness
+    rest[:, 11] = motion.roughness
     rest[:, 12] = np.minimum(n, 3) / 3.0
     rest[:, 13] = empty
     rest[:, 14] = last_step / end
@@ -184,47 +183,39 @@ def _extremes(
     return best, best_step, low
 
 
-def _mean_between(total: Floats, low: NDArray[np.int64], high: NDArray[np.int64]) -> Floats:
-    """Means of values[low:high] from their running sums (a leading zero column), 0 where empty."""
-    rows = np.arange(len(low))
-    result: Floats = (total[rows, high] - total[rows, low]) / np.maximum(high - low, 1)
-    return result
-
-
-def _running(values: Floats) -> Floats:
-    total = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=total[:, 1:])
-    return total
-
-
-def _trend(values: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Mean of the last quarter, and how much more that is than of the quarter before (0 below three points)."""
-    total = _running(values)
-    k = (n + 3) // 4
-    tail = _mean_between(total, n - k, n)
-    before = _mean_between(total, np.maximum(n - 2 * k, 0), np.maximum(n - k, 1))
-    return tail, (tail - before) * (n >= 3)
-
-
 @dataclass(frozen=True, slots=True)
-class _Noise:
-    """Size of the noise from second differences, late and over the whole, and how white it looks."""
+class _Motion:
+    """How a curve has been moving, (C,) each: mean of the last quarter of its points, and how much more that is than of
+    the quarter before; size of the noise from second differences, late and over the whole; how white it looks."""
 
+    tail: Floats
+    moved: Floats
     late: Floats
     whole: Floats
     roughness: Floats
 
     @staticmethod
-    def of(values: Floats, n: NDArray[np.int64]) -> _Noise:
+    def of(values: Floats, n: NDArray[np.int64]) -> _Motion:
         trials, width = values.shape
-        if width < 3:
-            return _Noise(np.full(trials, 0.02), np.full(trials, 0.02), np.zeros(trials))
         first = values[:, 1:] - values[:, :-1]
-        second = np.abs(first[:, 1:] - first[:, :-1])
-        last = np.maximum(n - 2, 0)
+        running = np.zeros((3, trials, width + 1))  # sums of values, of their differences' sizes, and of second ones
+        np.cumsum(values, axis=1, out=running[0, :, 1:])
+        np.cumsum(np.abs(first), axis=1, out=running[1, :, 1:width])
+        if width > 2:
+            np.cumsum(np.abs(first[:, 1:] - first[:, :-1]), axis=1, out=running[2, :, 1 : width - 1])
+        quarter, half = (n + 3) // 4, np.maximum(n // 2 - 1, 0)
+        ends = np.empty((2, len(_OF_WHAT), trials), dtype=np.int64)  # the means are of values[low:high]
+        low, high = ends
+        low[0], low[1], low[2], low[3], low[4] = n - quarter, n - 2 * quarter, half, 0, half
+        high[0], high[1], high[2], high[3], high[4] = n, n - quarter, n - 2, n - 2, n - 1
+        np.maximum(low, 0, out=low)
+        np.maximum(high, low, out=high)
+        sums = running[_OF_WHAT, np.arange(trials), ends]
+        tail, before, late, whole, steps = (sums[1] - sums[0]) / np.maximum(high - low, 1)
         enough = n >= 3
-        total, half = _running(second), np.maximum(n // 2 - 1, 0)
-        late = np.where(enough, _mean_between(total, half, np.maximum(last, half)) * 0.51, 0.02)
-        whole = np.where(enough, total[np.arange(trials), last] / np.maximum(last, 1) * 0.51, 0.02)
-        steps = _mean_between(_running(np.abs(first)), half, np.maximum(n - 1, half))
-        return _Noise(late, whole, np.where(enough, np.log((late + 1e-4) / (steps + 1e-4)), 0.0))
+        late, whole = np.where(enough, late * 0.51, 0.02), np.where(enough, whole * 0.51, 0.02)
+        roughness = np.where(enough, np.log((late + 1e-4) / (steps + 1e-4)), 0.0)
+        return _Motion(tail, (tail - before) * enough, late, whole, roughness)
+
+
+_OF_WHAT = np.array([[0], [0], [2], [2], [1]])

@@ -10,7 +10,7 @@ Letters: C trials, H steps of the horizon, Q normal scores, S draws, Y values, U
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -51,7 +51,7 @@ class Forecast:
         best_so_far: oriented best value of each trial, in table units, (C,); -inf where none.
         last_step: the last observed step of each trial, (C,); 0 where none.
         size: number of draws that `draws` holds.
-        rng: where they come from.
+        rng: where they come from; a fixed seed if None.
     """
 
     horizon: Floats
@@ -65,7 +65,7 @@ class Forecast:
     best_so_far: Floats
     last_step: Floats
     size: int
-    rng: Generator
+    rng: Generator | None
     _latest: dict[float, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def quantile(self, q: float) -> Floats:
@@ -173,9 +173,10 @@ class Forecast:
     def draws(self) -> Floats:
         """Joint futures, (S, C, H), in metric units; an observed step holds its point in every draw."""
         trials, steps = self.future.shape
-        common = self.rng.standard_normal((self.size, trials, 1), dtype=np.float32)
-        fresh = self.rng.standard_normal((self.size, trials, steps), dtype=np.float32)
-        kept = self.rng.random((self.size, trials, steps), dtype=np.float32) > self.freshness
+        rng = self.rng or np.random.default_rng(0)
+        common = rng.standard_normal((self.size, trials, 1), dtype=np.float32)
+        fresh = rng.standard_normal((self.size, trials, steps), dtype=np.float32)
+        kept = rng.random((self.size, trials, steps), dtype=np.float32) > self.freshness
         for h in range(1, steps):
             np.copyto(fresh[:, :, h], fresh[:, :, h - 1], where=kept[:, :, h])
         fresh *= np.sqrt(1.0 - self.loading**2)
@@ -207,16 +208,23 @@ class Forecast:
         rows = max(1, BLOCK // (steps * len(NODES)))
         for i in range(0, trials, rows):
             block = slice(i, i + rows)
-            z = np.where(self.future[block], scores_at(self.table[block], level), FARTHEST)
-            passed[block] = passed_by(z, self.loading[block], self.freshness[block])
-        known = np.where(self.future, self._reached(target)[:, None], self.table[:, :, 0] >= level)
-        passed[known] = 1.0
+            z = scores_at(self.table[block], level)
+            if not self._all_ahead:
+                z = np.where(self.future[block], z, FARTHEST)
+            passed[block] = passed_by(z.T, self.loading[block].T, self.freshness[block].T).T
+        reached = self._reached(target)
+        if not self._all_ahead or reached.any():
+            passed[np.where(self.future, reached[:, None], self.table[:, :, 0] >= level)] = 1.0
         np.maximum.accumulate(passed, axis=1, out=passed)
         np.maximum(passed, 0.0, out=passed)
         np.minimum(passed, 1.0, out=passed)
         self._latest.clear()  # one is enough: a question about a target is often followed by another
         self._latest[target] = passed
         return passed
+
+    @cached_property
+    def _all_ahead(self) -> bool:
+        return bool(self.future.all())
 
     def _top(self, end: int) -> Floats:
         """A value that a trial hardly ever passes by step number `end`, (C,); -inf if nothing is ahead."""
@@ -235,19 +243,26 @@ class Forecast:
         rows = max(1, BLOCK // (len(last) * len(NODES) * values.shape[1]))
         for i in range(0, len(who), rows):
             part = who[i : i + rows]
-            at = part[:, None], last
-            z = scores_at(self.table[at][:, None], values[i : i + rows, :, None])
-            z = np.where(self.future[at][:, None], z, FARTHEST)
-            many = None if times is None else times[part]
+            at = part, last[:, None]
+            z = scores_at(self.table[at][:, :, None], values[i : i + rows])
+            if not self._all_ahead:
+                z = np.where(self.future[at][:, :, None], z, FARTHEST)
+            many = None if times is None else times[:, part]
             below[i : i + rows] = stays_below(z, self.loading[at], self.freshness[at], many)
         return np.where(seen, 0.0, below)
 
     def _groups(self, end: int) -> tuple[Trials, Floats | None]:
-        """Steps that stand for groups of those up to `end`, (U,), and for how many future ones each, (C, U): the last
+        """Steps that stand for groups of those up to `end`, (U,), and for how many future ones each, (U, C): the last
         step for itself, as paths mostly rise, and others for those around them."""
         start = int(self.future[:, :end].any(axis=0).argmax())  # before it nothing is ahead of any trial
         if end - start <= _MOST_GROUPS + 4:
             return np.arange(start, end), None
-        edges = np.linspace(start, end - 1, _MOST_GROUPS).round().astype(np.int64)
-        middles = np.append((edges[1:] + edges[:-1]) // 2, end - 1)
-        return middles, np.add.reduceat(self.future[:, :end], edges, axis=1, dtype=np.float32)
+        middles, edges = _grouped(start, end)
+        return middles, np.add.reduceat(self.future[:, :end], edges, axis=1, dtype=np.float32).T
+
+
+@lru_cache(maxsize=64)
+def _grouped(start: int, end: int) -> tuple[Trials, Trials]:
+    """The steps that stand for groups, and where each group begins."""
+    edges = np.linspace(start, end - 1, _MOST_GROUPS).round().astype(np.int64)
+    return np.append((edges[1:] + edges[:-1]) // 2, end - 1), edges

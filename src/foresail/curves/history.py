@@ -214,11 +214,16 @@ def _fill(h: History, simple: NDArray[np.bool_], lengths: NDArray[np.int64], own
 
 
 def _pair(trial: int, steps: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
-    s = np.asarray(steps, dtype=np.float64).reshape(-1)
-    v = np.asarray(values, dtype=np.float64).reshape(-1)
+    s, v = _line(steps), _line(values)
     if len(s) != len(v):
         raise CallerError(f"trial {trial}: {len(s)} steps for {len(v)} values", allowed="as many steps as values")
     return s, v
+
+
+def _line(given: ArrayLike) -> Floats:
+    if type(given) is np.ndarray and given.ndim == 1 and given.dtype == np.float64:
+        return given  # ten thousand of them are nearly always this
+    return np.asarray(given, dtype=np.float64).reshape(-1)
 
 
 def _oriented(values: Floats, sign: float) -> Floats:

@@ -1,9 +1,10 @@
 """Honesty: a study scores what would have been forecast for its finished trials, and corrects the next.
 
 Finished trials are cut at earlier steps and forecast as if they were still running. The normal scores at
-which their true values lie would be standard normal if the forecasts were right. Their mean and spread,
-shrunk towards 0 and 1, move and widen later forecasts; their upper tail, counted, keeps small chances from
-being smaller than the record allows. Letters: C trials, D finished ones, R replayed fractions, J knots,
+which their true values lie would be standard normal if the forecasts were right. What they were instead, with a
+standard normal worth `SHRINKAGE` trials as the prior (the posterior mean of a Dirichlet process, Ferguson 1973),
+is the law that later forecasts are read through: it moves, widens, skews and reshapes them, tails included, as far
+as the record bears it out. Letters: C trials, D finished ones, R replayed fractions, J knots, E edges of bins,
 Q normal scores, M trials asked for.
 """
 
@@ -27,13 +28,14 @@ Floats = NDArray[Any]
 
 REPLAYED = np.array([0.0, 0.06, 0.12, 0.25, 0.45, 0.65, 0.85])  # fractions of the schedule
 _REPLAYED_NUMBERS = np.arange(len(REPLAYED))
-REACH = 2.5  # how far, in replayed fractions, the record of one speaks for others
+REACH = 3.0  # how far, in replayed fractions, the record of one speaks for others
 _NEAR = np.maximum(1.0 - np.abs(_REPLAYED_NUMBERS[:, None] - _REPLAYED_NUMBERS) / REACH, 0.0)
 _NEAR[0, 1:] = _NEAR[1:, 0] = 0.0  # before its start nothing is known of a curve: another kind of forecast
-SHRINKAGE = 15.0  # finished trials that the prior belief in the forecasts is worth
+SHRINKAGE = 10.0  # finished trials that the prior belief in the forecasts is worth
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
-TAIL_SCORE = 1.645  # the upper 5 %
-WIDEST = 2.0  # largest correction of the spread
+EDGES = np.concatenate([[-7.0, -4.5], SCORES, [4.5, 7.0]])  # normal scores between which outcomes are counted
+_EXPECTED = ndtr(EDGES)
+TAIL_SCORE = 1.9  # from here upwards the record may raise chances but not lower them: ending a trial rests on them
 # How far to listen to neighbours and gains, to gains alone, and to nothing but the curve; the first without a record.
 MIXES = (
     (0.5, 0.3, 0.2), (0.8, 0.2, 0.0), (0.4, 0.6, 0.0), (0.0, 1.0, 0.0),
@@ -46,20 +48,15 @@ DEFENSIVE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the replays say, by fraction (R,) and knot (J,): normal score z of a forecast belongs at shift
-    + spread z."""
+    """What the replays say: the normal scores of a forecast at which each of `SCORES` belongs, by fraction and knot,
+    (R, J, Q)."""
 
-    shift: Floats  # (R, J)
-    spread: Floats  # (R, J)
-    upper: Floats  # (R,): further stretch of the upper side
+    belongs: Floats
 
     def corrected(self, laws: Laws, fraction_M: Floats) -> Laws:
-        """Laws moved and widened by what the record says at each trial's fraction of the schedule."""
-        both = at_fraction(np.stack([self.shift, self.spread], axis=1), fraction_M)
-        shift, spread, upper = both[:, 0], both[:, 1], at_fraction(self.upper, fraction_M)
-        wanted = np.where(_SIDES > 0, upper[:, None], 1.0) * SCORES
-        wanted = shift[:, :, None] + spread[:, :, None] * wanted[:, None, :]
-        return Laws(read(laws.tables, wanted.astype(np.float32)), laws.loadings, laws.freshness)
+        """Laws as the record would have them at each trial's fraction of the schedule."""
+        wanted = at_fraction(self.belongs, fraction_M).astype(np.float32)
+        return Laws(read(laws.tables, wanted), laws.loadings, laws.freshness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +90,16 @@ def replays_of(history: History, finished: Rows, scale: Scale, end: float, gap: 
 def record_of(replays: Sequence[Replay], said: Sequence[Floats]) -> Record:
     """What the replays say about later forecasts; `said` are their tables (D, J, Q). Each fraction also learns from
     those near by."""
-    known = np.zeros(len(REPLAYED))
-    first, second = np.zeros((2, len(REPLAYED), KNOTS))
-    scores: list[Floats | None] = [None] * len(REPLAYED)
+    known, counted = np.zeros((len(REPLAYED), 1, 1)), np.zeros((len(REPLAYED), KNOTS, len(EDGES)))
     for replay, tables in zip(replays, said, strict=True):
-        z = np.clip(scores_at(tables, replay.truth), -3.0, 3.0)
-        r, scores[replay.place] = replay.place, z[:, -1]
-        known[r], first[r], second[r] = len(z), z.sum(axis=0), (z * z).sum(axis=0)
-    known, first, second = (_NEAR @ known)[:, None], _NEAR @ first, _NEAR @ second
-    shift = first / (known + SHRINKAGE)
-    square = second - 2.0 * shift * first + known * shift**2 + SHRINKAGE * (1.0 + shift**2)
-    spread = np.clip(np.sqrt(square / (known + SHRINKAGE)), 1.0 / WIDEST, WIDEST)
-    upper = [1.0 if z is None else _tail((z - shift[r, -1]) / spread[r, -1]) for r, z in enumerate(scores)]
-    return Record(shift, spread, np.array(upper))
+        z = np.clip(scores_at(tables, replay.truth), -6.0, 6.0)
+        known[replay.place] = len(z)
+        counted[replay.place] = (z[:, :, None] <= EDGES).sum(axis=0)
+    known, counted = (np.tensordot(_NEAR, side, 1) for side in (known, counted))
+    law = (SHRINKAGE * _EXPECTED + counted) / (SHRINKAGE + known)
+    law[:, :, 0], law[:, :, -1] = 0.0, 1.0
+    belongs = np.array([[np.interp(_LEVELS, of_knot, EDGES) for of_knot in of_place] for of_place in law])
+    return Record(np.where(SCORES > TAIL_SCORE, np.maximum(belongs, SCORES), belongs))
 
 
 def best_mixes(replays: Sequence[Replay], told: Sequence[tuple[Floats, ...]]) -> Floats:
@@ -163,13 +157,6 @@ def _truth(history: History, rows: Rows, part: Cut, scale: Scale) -> Floats:
         right = FLOOR if history.lost[row] else inner[-1]
         truth[i] = np.interp(steps[i], history.steps[row, :n], inner, right=right)
     return truth
-
-
-def _tail(z_D: Floats) -> float:
-    """Stretch of the upper side under which the share above 5 % is what was counted, with a Beta(1, 19)
-    prior."""
-    share = (1.0 + (z_D > TAIL_SCORE).sum()) / (20.0 + len(z_D))
-    return float(np.clip(TAIL_SCORE / ndtri(1.0 - max(share, 0.05)), 1.0, WIDEST))
 
 
 _TAILS, _SIDES = ndtr(-np.abs(SCORES.astype(np.float64))), np.where(SCORES > 0, 1.0, -1.0)

@@ -33,7 +33,6 @@ LARGEST_LOADING = 0.97
 MIDDLE = len(SCORES) // 2
 OUTPUTS = KNOTS * (len(SCORES) + 1) + 1
 
-
 _KNOT_SHARES = (np.arange(KNOTS) / (KNOTS - 1.0)) ** LAG_POWER
 
 
@@ -86,6 +85,7 @@ class Network:
         """Futures from features; tables are `level` plus so many `unit` (C,)."""
         outputs = self.outputs(features_CF)
         raw = outputs[:, :-1].reshape(len(features_CF), KNOTS, len(SCORES) + 1)
+        shares = _sigmoid(outputs[:, _SHARES])
         unit = unit_C.astype(np.float32)[:, None]
         steps = np.maximum(raw[:, :, 2:], THINNEST)
         np.minimum(steps, WIDEST, out=steps)
@@ -98,7 +98,10 @@ class Network:
         np.cumsum(steps, axis=2, out=tables[:, :, 1:])
         tables[:, :, 0] = 0.0
         tables += (centre - tables[:, :, MIDDLE])[:, :, None]
-        return Laws(tables, LARGEST_LOADING * _sigmoid(raw[:, :, 0]), _sigmoid(outputs[:, -1]))
+        return Laws(tables, LARGEST_LOADING * shares[:, :-1], shares[:, -1])
+
+
+_SHARES = np.arange(0, OUTPUTS, len(SCORES) + 1)  # of the outputs: a loading for each knot, and the freshness
 
 
 def _sigmoid(x: Floats) -> Floats:

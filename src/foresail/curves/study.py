@@ -230,7 +230,7 @@ class StudyState:
             best,
             now.last_step,
             draws,
-            rng or np.random.default_rng(0),
+            rng,
         )
 
 
@@ -266,7 +266,11 @@ def _horizon(horizon: ArrayLike) -> Floats:
 
 
 def _gap(steps: Floats) -> float:
-    return float(np.median(np.diff(steps))) if len(steps) > 1 else float(steps[-1]) / 50.0
+    """The median distance between the steps asked for."""
+    if len(steps) == 1:
+        return float(steps[0]) / 50.0
+    apart = np.sort(steps[1:] - steps[:-1])
+    return float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2.0
 
 
 def _matrix(features: ArrayLike) -> Floats:

@@ -59,11 +59,11 @@ def quantile_at(table: Floats, score: float) -> Floats:
 
 def scores_at(table: Floats, values: Floats | np.float32) -> Floats:
     """Normal scores at which tables (..., Q) hold `values`: the inverse of reading them."""
-    shape = np.broadcast_shapes(table.shape[:-1], np.shape(values))
-    if np.prod(shape) < _FEW:
+    together = np.broadcast(table[..., 0], values)
+    if together.size < _FEW:
         k = (np.asarray(values)[..., None] >= table[..., 1:LAST]).sum(axis=-1, dtype=np.intp)
     else:  # the tables of many steps lie score by score in memory
-        few = np.zeros(shape, dtype=np.int8)
+        few = np.zeros(together.shape, dtype=np.int8)
         for j in range(1, LAST):
             few += values >= table[..., j]
         k = few.astype(np.intp)

@@ -163,9 +163,12 @@ def _honest(view: GlobalView, network: Network, history: History, knobs_CK: Floa
 
 def _is_capped(history: History) -> bool:
     """Whether several trials have stood at the very same best value again and again, as a full score does."""
-    known = np.arange(history.values.shape[1]) < history.count[:, None]
-    best = np.nanmax(history.ends.high, initial=-np.inf)
-    at_best = ((history.values == best) & known).sum(axis=1)
+    there = np.flatnonzero(history.ends.high == np.fmax.reduce(history.ends.high, initial=-np.inf))
+    if len(there) < CEILING_TRIALS:
+        return False
+    values = history.values[there]
+    known = np.arange(values.shape[1]) < history.count[there, None]
+    at_best = ((values == history.ends.high[there, None]) & known).sum(axis=1)
     return bool((at_best >= CEILING_POINTS).sum() >= CEILING_TRIALS)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Foresight:
     def axes(self) -> list[dict[str, Any]]:
         """The knobs: name, scale, and ticks as (place from 0 to 1, text)."""
         with self._lock:
-            first = plots.Chronicle.of(event for number, event in self._store.read() if number == 1)
+            first = plots.Chronicle.of(event for _, event in islice(self._store.read(), 1))
         return [{"name": a.name, "scale": a.scale, "ticks": a.ticks} for a in plots.parallel_coordinates(first).axes]
 
     def panel(self, name: str, until: int | None, trial: int | None = None) -> dict[str, Any]:
@@ -81,7 +82,7 @@ class Foresight:
             moment = self._then
         if until is None or moment.chronicle.view.events != until:
             after = moment.chronicle.view.events
-            moment.chronicle.take(e for n, e in self._store.read(after) if until is None or n <= until)
+            moment.chronicle.take(event for _, event in islice(self._store.read(after), until and until - after))
             moment.rests_until = moment.rests_until if until is None else 0.0
         return moment
 

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from foresail.api.story import trial_of_checkpoint
 from foresail.core import events as ev
 from foresail.core.view import Trial, View, apply
 from foresail.core.words import Label, Status, TrialId, trial_of
+from foresail.errors import CallerError
 from foresail.space import Knob, Space
 
 STATUSES, LABELS = tuple(Status), tuple(Label)
@@ -70,8 +72,12 @@ class Life(Struct):
 
 
 class Track:
-    """A trial through the log. `told`: numbers of the events with a point of the goal's metric; the other arrays are
-    parallel to it: the point, and the trial's best and its seconds a step with it."""
+    """A trial through the log.
+
+    `told`: numbers of the events with a point of the goal's metric; `step`, `value`, `best`, `best_step` and `step_s`
+    are parallel to it: the point, and the trial's best and its seconds a step with it. `noted`: numbers of the other
+    events that tell of the trial.
+    """
 
     __slots__ = (
         "best",
@@ -79,6 +85,7 @@ class Track:
         "config",
         "facts",
         "facts_at",
+        "noted",
         "origin",
         "step",
         "step_s",
@@ -93,7 +100,8 @@ class Track:
         placed = ((knob, trial.config.get(name)) for name, knob in knobs.items())
         self.unit = [None if value is None else _short(knob.unit(value)) for knob, value in placed]
         self.facts_at, self.facts = array("q"), list[Facts]()
-        self.told, self.step, self.value = array("q"), array("q"), array("d")
+        self.noted, self.told = array("q"), array("q")
+        self.step, self.value = array("q"), array("d")
         self.best, self.best_step, self.step_s = array("d"), array("q"), array("d")
         self.touched = 0
 
@@ -116,6 +124,10 @@ class Track:
         if self.facts_at[-1] <= event:
             return self.facts[-1]
         return self.facts[bisect_right(self.facts_at, event) - 1]
+
+    def events_until(self, event: int) -> list[int]:
+        """Numbers of the events that tell of the trial."""
+        return [*self.told[: self.points_until(event)], *self.noted[: bisect_right(self.noted, event)]]
 
     def points_until(self, event: int) -> int:
         return len(self.told) if self.touched <= event else bisect_right(self.told, event)
@@ -165,6 +177,7 @@ class History:
         self._live: dict[str, Life] = {}
         self._proposed, self._times = array("q"), array("d")
         self._moments_at, self._moments = array("q", [0]), [Moment()]
+        self._endings = list[int]()
         self._knobs: Mapping[str, Knob] | None = None
 
     @property
@@ -181,7 +194,11 @@ class History:
         handler = _NOTES.get(type(event))
         if handler is not None:
             handler(self, number, event)
-        moment = _moment(view)
+        if type(event) is not ev.PointReported or view.best is not self._moments[-1].best:
+            self._note_moment(number)
+
+    def _note_moment(self, number: int) -> None:
+        moment = _moment(self.view)
         if moment != self._moments[-1]:
             self._moments_at.append(number)
             self._moments.append(moment)
@@ -196,7 +213,8 @@ class History:
         self.note_trial(number, trial)
 
     def note_trial(self, number: int, trial: TrialId) -> None:
-        """Keep what is known of a trial after event `number`, if it is new."""
+        """Event `number` tells of a trial: keep what is known of it then, if that is new."""
+        self.tracks[trial].noted.append(number)
         self.tracks[trial].note_facts(number, _facts(self.view, self.view.trials[trial]))
 
     # --- questions -------------------------------------------------------------------------------------------
@@ -204,6 +222,19 @@ class History:
     def time_of(self, event: int) -> float:
         """Study seconds of an event."""
         return self._times[event - 1] if event > 0 else 0.0
+
+    def of_trial(self, trial: int, until: int | None = None) -> list[int]:
+        """Numbers of the events that tell of a trial, up to `until`; rising. Those of the study's end are among them.
+
+        Raises:
+            CallerError: there was no such trial then.
+        """
+        until = self.last if until is None else min(until, self.last)
+        known = bisect_right(self._proposed, until)
+        if not 0 <= trial < known:
+            raise CallerError(f"there is no trial {trial}", allowed=f"0 to {known - 1}" if known else "no trial yet")
+        ends = (number for number in self._endings if number <= until)
+        return sorted((*self.tracks[trial].events_until(until), *ends))
 
     def stride(self, budget: int) -> int:
         """Which steps to send so that no more than about `budget` points are sent: every n-th."""
@@ -335,12 +366,26 @@ def _point(history: History, number: int, event: ev.PointReported) -> None:
         history.tracks[trial.id].note_point(number, event.step, value, trial)
 
 
-def _of_attempt(history: History, number: int, event: ev.AttemptEnding | ev.HorizonDeclared) -> None:
+def _of_attempt(
+    history: History,
+    number: int,
+    event: ev.AttemptStarted | ev.AttemptEnding | ev.AttemptSilent | ev.HorizonDeclared | ev.CheckpointSaved,
+) -> None:
     history.note_trial(number, trial_of(event.attempt))
+
+
+def _deleted(history: History, number: int, event: ev.CheckpointDeleted) -> None:
+    trial = trial_of_checkpoint(event.path)
+    if trial is not None and trial < len(history.tracks):
+        history.note_trial(number, trial)
 
 
 def _of_trial(history: History, number: int, event: ev.TrialEnded) -> None:
     history.note_trial(number, event.trial)
+
+
+def _ending(history: History, number: int, event: ev.StudyEnding) -> None:
+    history._endings.append(number)
 
 
 _NOTES: dict[type, Callable[[History, int, Any], None]] = {
@@ -348,10 +393,15 @@ _NOTES: dict[type, Callable[[History, int, Any], None]] = {
     ev.Planned: _planned,
     ev.AttemptGranted: _granted,
     ev.AttemptEnded: _ended,
+    ev.AttemptStarted: _of_attempt,
     ev.AttemptEnding: _of_attempt,
+    ev.AttemptSilent: _of_attempt,
     ev.HorizonDeclared: _of_attempt,
+    ev.CheckpointSaved: _of_attempt,
+    ev.CheckpointDeleted: _deleted,
     ev.PointReported: _point,
     ev.TrialEnded: _of_trial,
+    ev.StudyEnding: _ending,
 }
 
 

@@ -1,6 +1,6 @@
 """The server of the page: what may be asked, and the answers.
 
-    /                       the page; /page.css, /page.js, /plotly-VERSION.js
+    /                       the page; /static-DIGEST/NAME: its scripts and style sheets, which a browser may keep
     /changes?since=n        what changed after event n; &until=m for a past moment, &every=k for thinned curves
     /trial/7?until=m        the story of a trial
     /panel/NAME?until=m     what has to be computed: forecasts, importance, speeds, calibration (`page.foresight`)
@@ -12,14 +12,13 @@ asked is a path of the file system.
 from __future__ import annotations
 
 import gzip
-import re
 import secrets
 import socket
 import threading
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Mapping
+from hashlib import sha256
 from importlib.resources import files
-from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,19 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from foresail import __version__
 from foresail.api import wording
 from foresail.api.recorded import driver_of, folder_of
-from foresail.api.story import happenings, story_of
-from foresail.errors import CallerError, ForesailError, MissingExtraError
+from foresail.api.story import Chapter, chapters_of, happenings, outputs_of, points_of
+from foresail.api.summary import traces
+from foresail.core import events as ev
+from foresail.core.words import Outcome, TrialId
+from foresail.errors import CallerError, ForesailError
+from foresail.page import looks
 from foresail.page.foresight import PANELS, Foresight
 from foresail.page.guard import Guard
 from foresail.page.history import LABELS, STATUSES, History
@@ -45,10 +48,12 @@ PORT = 8321
 """Where the page is, unless that port is taken or another is asked for."""
 MOST_POINTS = 40_000
 """Points that a page is sent at first; of longer studies, every n-th step is."""
+PATIENCE_S = 1.0
+"""While a long log is read for the first time, who asks waits so long, and is then told how far it is."""
+_READ_AT_ONCE = 5_000
 _PACK_BYTES = 1400
-_STYLES = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
-"""Plotly brings the styles of a map library with it, unless an element of this name is there; no map is drawn here."""
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 class Served:
@@ -59,22 +64,41 @@ class Served:
         self.history = History()
         self.foresight = Foresight(storage)
         self._store = SqliteStore.open(storage, write=False)
+        self._length = self._store.last
         self._lock = threading.Lock()
+        self._caught_up, self._closing = threading.Event(), threading.Event()
+        self._problem: ForesailError | None = None
+        self._reader = threading.Thread(target=self._read_first, name="reads the log", daemon=True)
+        self._reader.start()
 
-    def catch_up(self) -> None:
-        """Read what was appended."""
-        with self._lock:
-            self._catch_up()
+    def _read_first(self) -> None:
+        """All that the log holds, in portions, so that a page is answered meanwhile."""
+        try:
+            more = True
+            while more and not self._closing.is_set():
+                with self._lock:
+                    more = self._take(_READ_AT_ONCE) == _READ_AT_ONCE
+        except ForesailError as error:
+            self._problem = error
+        self._caught_up.set()
 
-    def _catch_up(self) -> None:
-        for _, event in self._store.read(self.history.last):
+    def _take(self, most: int | None = None) -> int:
+        """Read what was appended, `most` events at a time; how many there were."""
+        before = self.history.last
+        for _, event in islice(self._store.read(before), most):
             self.history.note(event)
+        return self.history.last - before
 
     def changes(self, since: int, until: int | None, every: int | None) -> dict[str, Any]:
         """What the page asks for all the time. `every` None: as many points as the page can bear."""
+        if not self._caught_up.wait(PATIENCE_S):
+            read_frac = min(1.0, self.history.last / max(1, self._length))
+            return {"since": 0, "event": 0, "last": 0, "about": None, "read_frac": read_frac}
+        if self._problem is not None:
+            raise self._problem
         driver = driver_of(self.storage)  # asked before the look: who has left by then, has recorded the end
         with self._lock:
-            self._catch_up()
+            self._take()
             history = self.history
             if history.last == 0:
                 return {"since": 0, "event": 0, "last": 0, "about": None}
@@ -102,33 +126,43 @@ class Served:
         }
 
     def story(self, trial: int, until: int | None) -> dict[str, Any]:
-        """A trial in full, from a reading of the log of its own."""
-        store = SqliteStore.open(self.storage, write=False)
-        try:
-            events = [event for number, event in store.read() if until is None or number <= until]
-        finally:
-            store.close()
-        story = story_of(events, trial, self.storage, folder_of(self.storage))
-        files = [*story.tracebacks, *story.outputs]
+        """A trial in full, from the events that tell of it alone."""
+        with self._lock:
+            events = self._store.read_some(self.history.of_trial(trial, until))
+            spec = self.history.view.spec
+        number = TrialId(trial)
+        chapters = chapters_of(events, number, is_script=bool(spec.entry.command))
+        attempts = sum(isinstance(event, ev.AttemptGranted) for event in events)
+        folder = folder_of(self.storage)
+        told = [*map(str, traces(number, attempts, folder)), *outputs_of(number, attempts, folder)]
         return {
             "trial": trial,
-            "why": story.why,
-            "chapters": list(happenings(story)),
-            "files": list(dict.fromkeys(files)),
+            "why": _why(chapters),
+            "chapters": list(happenings(chapters, points_of(events, number), spec.goal.metric)),
+            "files": list(dict.fromkeys(told)),
         }
 
     def close(self) -> None:
+        self._closing.set()
+        self._reader.join()
         self._store.close()
         self.foresight.close()
 
 
+def _why(chapters: list[Chapter]) -> str:
+    """What ended or failed it, else what was decided last."""
+    faults = (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST)
+    ends = [c for c in chapters if c.event == "TrialEnded" or c.data.get("outcome") in faults]
+    details = [str(c.data["detail"]) for c in ends if c.data["detail"]]
+    decisions = [c.text for c in chapters if c.event == "Planned"]
+    return (details or decisions or [""])[-1]
+
+
 def application(served: Served, token: str) -> ASGIApp:
     """The page of a study, for whoever has the token."""
-    plotly = f"/plotly-{_plotly_version()}.js"
-    names = "".join(
-        f'<template id="{name.decode()}"></template>' for name in _STYLES.findall(_plotly_script().read_bytes())
-    )
-    page = _text("page.html").replace("PLOTLY_SCRIPT", plotly).replace("NO_STYLES", names).encode()
+    static = _static()
+    digest = sha256(b"".join(static.values())).hexdigest()[:16]
+    page = _page(f"/static-{digest}", static).encode()
 
     def changes(request: Request) -> Response:
         asked = (_whole(request, "since", 0), _whole(request, "until"), _whole(request, "every"))
@@ -144,15 +178,15 @@ def application(served: Served, token: str) -> ASGIApp:
         asked = (_whole(request, "until"), _whole(request, "trial"))
         return _json(request, served.foresight.panel(name, *asked))
 
-    def plotly_script(request: Request) -> Response:
-        return FileResponse(_plotly_script(), media_type="text/javascript", headers=_FOREVER)
+    def part(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in static:
+            return Response(status_code=404)
+        return Response(static[name], headers=_FOREVER, media_type=_KINDS[Path(name).suffix])
 
     routes = [
-        Route("/", _fixed(page, "text/html")),
-        Route("/page.css", _fixed(_text("page.css").encode(), "text/css")),
-        Route("/page.js", _fixed(_text("page.js").encode(), "text/javascript")),
-        Route("/icon.svg", _fixed(_text("icon.svg").encode(), "image/svg+xml")),
-        Route(plotly, plotly_script),
+        Route("/", lambda request: Response(page, headers={"Cache-Control": "no-cache"}, media_type="text/html")),
+        Route(f"/static-{digest}/{{name}}", part),
         Route("/changes", changes),
         Route("/trial/{trial:int}", story),
         Route("/panel/{name}", panel),
@@ -169,12 +203,9 @@ def serve(storage: Path, *, port: int | None = None, ready: Callable[[str], obje
 
     Raises:
         CallerError: there is no such study, or the port is taken.
-        MissingExtraError: plotly is not installed.
     """
-    _plotly_script()
     served = Served(storage)
     try:
-        served.catch_up()
         token = secrets.token_urlsafe(24)
         with _listening(port) as listening:
             config = uvicorn.Config(
@@ -199,10 +230,6 @@ def _listening(port: int | None) -> socket.socket:
         except OSError as error:
             problem = error
     raise CallerError(f"port {port}: {problem.strerror}", do="leave --port out: any free one is taken then")
-
-
-def _fixed(body: bytes, kind: str) -> Callable[[Request], Response]:
-    return lambda request: Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
 def _json(request: Request, data: object, status: int = 200) -> Response:
@@ -233,17 +260,19 @@ def _whole(request: Request, name: str, default: int | None = None) -> int | Non
     return int(text)
 
 
-def _text(name: str) -> str:
-    return files("foresail.page").joinpath(name).read_text(encoding="utf-8")
+def _static() -> Mapping[str, bytes]:
+    """The parts of the page by their names, all of them from this package."""
+    found = {"looks.js": looks.script().encode(), "looks.css": looks.style().encode()}
+    package = files("foresail.page")
+    for part in (*package.joinpath("js").iterdir(), package.joinpath("page.css"), package.joinpath("icon.svg")):
+        if Path(part.name).suffix in _KINDS:
+            found[part.name] = part.read_bytes()
+    return found
 
 
-def _plotly_version() -> str:
-    return version("plotly")
-
-
-def _plotly_script() -> Path:
-    """Where plotly's Python package keeps its script; the package itself is not imported."""
-    found = find_spec("plotly")
-    if found is None or found.origin is None:
-        raise MissingExtraError("plotly", "page")
-    return Path(found.origin).parent / "package_data" / "plotly.min.js"
+def _page(folder: str, static: Mapping[str, bytes]) -> str:
+    """The page itself; it names all its scripts, so that a browser asks for all of them at once."""
+    scripts = sorted(name for name in static if name.endswith(".js"))
+    preloads = "\n".join(f'<link rel="modulepreload" href="{folder}/{name}">' for name in scripts)
+    html = files("foresail.page").joinpath("page.html").read_text(encoding="utf-8")
+    return html.replace("PRELOADS", preloads).replace("STATIC", folder)

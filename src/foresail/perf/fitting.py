@@ -206,7 +206,9 @@ class _Problem:
         theta, noise = self.start(), self.noise
         for turn in range(_ROUNDS):
             values, slopes = self.law.gradient(theta, self.rows)
-            measured = np.where(self.censored, _above(values, self.log_value), self.log_value)
+            measured = self.log_value
+            if self.censored.any():
+                measured = np.where(self.censored, _above(values, self.log_value), self.log_value)
             surprise = measured - values + ((theta - self.law.medians) * slopes).sum(1)
             model, left_out = self._conditioned(slopes, surprise, noise)
             doubt = np.maximum(1.0, (_DEGREES + left_out) / (_DEGREES + 1.0))

@@ -18,7 +18,7 @@ from foresail.perf.law import Law
 from foresail.perf.rows import Floats, Rows
 
 _SCHEMA = 1
-_MOST = 240
+MOST_KEPT = 240
 """Runs that a history keeps: more help little, and time grows with their cube."""
 
 
@@ -64,5 +64,5 @@ def load_measurements(text: bytes) -> tuple[Rows, Floats]:
 def history_of(law: Law, rows: Rows, values: ArrayLike) -> Fit:
     """The history that measured runs make: of many, those measured last."""
     found = checked(values, rows)
-    last = np.arange(max(0, len(rows) - _MOST), len(rows))
+    last = np.arange(max(0, len(rows) - MOST_KEPT), len(rows))
     return fit(law, rows.take(last), found[last])

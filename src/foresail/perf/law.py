@@ -24,7 +24,11 @@ from foresail.perf.rows import Floats, Rows
 
 
 class Parameter(NamedTuple):
-    """A named parameter; deviations are of the natural logarithm."""
+    """A named parameter; deviations are of the natural logarithm.
+
+    `cpu_device_sd` and `cpu_job_sd` stand for `device_sd` and `job_sd` on CPUs, where given: no data sheet says what a
+    core reaches, and small jobs differ in how much of it they use.
+    """
 
     name: str
     unit: str
@@ -34,6 +38,8 @@ class Parameter(NamedTuple):
     job_sd: float
     blind_sd: float
     meaning: str
+    cpu_device_sd: float | None = None
+    cpu_job_sd: float | None = None
 
 
 class Residual(NamedTuple):
@@ -75,18 +81,29 @@ class Law:
         return np.square([p.stack_sd for p in self.table])
 
     @cached_property
-    def device_var(self) -> Floats:
-        """[P] prior variance of what runs on one kind of device share."""
-        return np.square([p.device_sd for p in self.table])
+    def _own_var(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """[P] each: a device's and a job's, the same on a CPU, and that of a job whose features are not known."""
+        table = self.table
+        on_cpu = [
+            (
+                p.device_sd if p.cpu_device_sd is None else p.cpu_device_sd,
+                p.job_sd if p.cpu_job_sd is None else p.cpu_job_sd,
+            )
+            for p in table
+        ]
+        device, job, blind = ([getattr(p, name) for p in table] for name in ("device_sd", "job_sd", "blind_sd"))
+        cpu_device, cpu_job = zip(*on_cpu, strict=True)
+        return np.square(device), np.square(job), np.square(cpu_device), np.square(cpu_job), np.square(blind)
 
-    @cached_property
-    def _job_var(self) -> tuple[Floats, Floats]:
-        return np.square([p.blind_sd for p in self.table]), np.square([p.job_sd for p in self.table])
+    def device_var(self, rows: Rows) -> Floats:
+        """[N, P] prior variance of what runs on one kind of device share."""
+        device, _, cpu_device, _, _ = self._own_var
+        return np.where(rows.on_cpu[:, None], cpu_device, device)
 
     def job_var(self, rows: Rows) -> Floats:
         """[N, P] prior variance of what a job adds, by whether its features are known."""
-        blind, known = self._job_var
-        return np.where(rows.known[:, None], known, blind)
+        _, job, _, cpu_job, blind = self._own_var
+        return np.where(rows.known[:, None], np.where(rows.on_cpu[:, None], cpu_job, job), blind)
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -31,7 +31,7 @@ class Kinship:
         self._law = law
         self._same_job = (a.job_id[:, None] == b.job_id[None]).astype(float)
         self._same_device = (a.device_id[:, None] == b.device_id[None]).astype(float)
-        self._own_var = law.job_var(b)
+        self._own_var, self._device_var = law.job_var(b), law.device_var(b)
         both_known = a.known[:, None] & b.known[None]
         self._residuals: list[tuple[int, Floats]] = []
         for residual in law.residuals:
@@ -44,7 +44,7 @@ class Kinship:
     def covariance(self, slopes_a: Floats, slopes_b: Floats) -> Floats:
         """[N, M] prior covariance of the log step times; slopes are their gradients [., P]."""
         total: Floats = (slopes_a * self._law.stack_var) @ slopes_b.T
-        total += self._same_device * ((slopes_a * self._law.device_var) @ slopes_b.T)
+        total += self._same_device * (slopes_a @ (self._device_var * slopes_b).T)
         total += self._same_job * (slopes_a @ (self._own_var * slopes_b).T)
         for column, alike in self._residuals:
             total += np.outer(slopes_a[:, column], slopes_b[:, column]) * alike
@@ -53,7 +53,7 @@ class Kinship:
     def moved(self, slopes_b: Floats, weights: Floats) -> Floats:
         """[N, P] posterior mean of a's log-parameters, less the prior's, at weights [M] of b's surprises."""
         pull = slopes_b * weights[:, None]
-        total: Floats = self._law.stack_var * pull.sum(0) + self._law.device_var * (self._same_device @ pull)
+        total: Floats = self._law.stack_var * pull.sum(0) + self._same_device @ (self._device_var * pull)
         total += self._same_job @ (self._own_var * pull)
         for column, alike in self._residuals:
             total[:, column] += alike @ pull[:, column]
@@ -62,8 +62,8 @@ class Kinship:
 
 def variance(law: Law, rows: Rows, slopes: Floats, *, amplitude: float = 1.0) -> Floats:
     """[N] prior variance of the log step times."""
-    own = law.job_var(rows)
-    total: Floats = (slopes**2 * (law.stack_var + law.device_var + own)).sum(1)
+    own = law.job_var(rows) + law.device_var(rows)
+    total: Floats = (slopes**2 * (law.stack_var + own)).sum(1)
     for residual in law.residuals:
         share = slopes[:, law.index[residual.parameter]] ** 2
         known = residual.shared_sd**2 + residual.job_sd**2

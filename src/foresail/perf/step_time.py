@@ -29,6 +29,10 @@ _REPLICATED = 10.0 / 34.0
 
 _LOGIT_BYTES = 20.0
 """Moved for each logit: written, widened, its log-softmax, and their gradients (2 + 4 + 4 + 4 + 4 + 2)."""
+_CPU_LAUNCH = 0.25
+"""Of a launch on an accelerator: PyTorch's own part, without a driver (5 to 10 microseconds an operation)."""
+_GRADIENT_BYTES = 16.0
+"""Moved for each parameter in a micro-batch on a CPU: weights read, gradients written, added and read (4 each)."""
 _SHARP = 6.0
 """Of the smooth maximum of a step and its loading: workers and work are not in lockstep."""
 
@@ -65,7 +69,11 @@ def _work_s(rows: Rows, p: Named) -> Floats:
     if rows.on_cpu.all():
         cores = useful_cores(rows, serial=p["serial"], wall=p["memory_wall"], sibling=p["sibling"])
         joins = kernels * p["thread_sync"] * np.log2(np.maximum(rows.threads, 1))
-        return share * (products / cores + launches + joins)
+        over = np.maximum(rows.busy_threads / rows.cores - 1.0, 0.0) * (rows.threads > 1)
+        spinning = 1.0 + p["crowding"] * over  # the others wait for a thread that is not running
+        gradients = _GRADIENT_BYTES * rows.params / (rows.bandwidth_bytes_per_s * p["memory_eff"])
+        seconds: Floats = share * (products / cores * spinning + _CPU_LAUNCH * launches + joins) + gradients
+        return seconds
     ramp = kernels * p["gemm_half"] / rate
     cut = _REPLICATED + (1 - _REPLICATED) / rows.tp
     traffic = rows.traffic_bytes * samples * cut * (np.maximum(rows.element_bytes, 2.0) / 2)
@@ -131,12 +139,18 @@ def parts(theta: Floats, rows: Rows) -> Parts:
 
 
 def _with_input(total: Floats, rows: Rows, p: Named) -> Floats:
-    """A step cannot end before its samples were loaded: in line without workers, beside it with them."""
+    """A step cannot end before its samples were loaded: in line without workers, beside it with them.
+
+    On a CPU workers take cores too: the step is not shorter than all of that work on all of the cores.
+    """
     if not rows.input_s.any():
         return total
     loading = rows.input_s * rows.micro_batch * rows.accumulation * p["loading"]
     each = loading / np.maximum(rows.loader_workers, 1.0)
-    beside = (total**_SHARP + each**_SHARP) ** (1 / _SHARP)
+    cores = np.where(rows.on_cpu, rows.cores, np.inf)
+    computing = loading * p["loading_work"] * rows.dp
+    stepping = np.maximum(total, (total * np.minimum(rows.threads * rows.dp, cores) + computing) / cores)
+    beside = (stepping**_SHARP + each**_SHARP) ** (1 / _SHARP) + p["handoff"] * rows.accumulation
     return np.where(rows.loader_workers > 0, beside, total + loading)
 
 

@@ -15,18 +15,23 @@ CYCLE = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, BLACK, YELLOW)
 
 
 class Look(NamedTuple):
-    """How a class looks: Plotly's names for symbol and bar pattern."""
+    """How a class looks: Plotly's names for symbol and bar pattern; `glyph` is the symbol in a text.
+
+    `dark`: the colour on a dark ground, where the other has too little contrast or too much.
+    """
 
     name: str
     colour: str
+    dark: str
     symbol: str
+    glyph: str
     pattern: str
 
 
-PROMISING = Look("promising", BLUE, "circle", "")
-OPPORTUNISTIC = Look("opportunistic", ORANGE, "diamond", "/")
-POOR = Look("poor", GREY, "x", ".")
-UNCLASSIFIED = Look("not classified", GREEN, "square", "-")
+PROMISING = Look("promising", GREEN, "#20B98C", "triangle-up", "▲", "")
+OPPORTUNISTIC = Look("opportunistic", ORANGE, "#F0B429", "circle", "●", "/")
+POOR = Look("poor", "#8A94A0", "#7B8794", "triangle-down", "▼", ".")
+UNCLASSIFIED = Look("not classified", SKY, SKY, "diamond", "◆", "-")
 LOOKS = (PROMISING, OPPORTUNISTIC, POOR, UNCLASSIFIED)
 
 

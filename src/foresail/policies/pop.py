@@ -8,7 +8,8 @@ confidence is entitled to, and the threshold is p* = argmax min(S_desired, S_des
 * Promising, p >= p*: dedicated slots, highest p first, as many as min(S_desired, S_deserved) allows.
 * Opportunistic: the rest share the slots that are left in turns of a twentieth of a training. A turn goes to who has
   the highest chance per second that going on is expected to take, or to a new configuration where a first look is
-  worth more (`_rate_of_new`); one turn in `fair` goes to who has waited longest.
+  worth more (`_rate_of_new`). Of these looks a share `deep` goes on with who is best of the begun all the same: chances
+  after a first look are the least reliable, and with nothing but first looks nothing is learnt of ends.
 * Poor, foreseen to fail (chance < `poor`): ended when `poor_after` of its steps have been seen, unless it is the
   study's best; until then its turns are few, since its chance is small. Before that a small chance proves little:
   forecasts from short curves are too sure of their lower tail (docs/curves-model.md), so it is suspended, and comes
@@ -51,12 +52,24 @@ def threshold(p: Sequence[float], slots: int) -> tuple[float, int]:
     return at, int(best + 1e-9)
 
 
-MOST_WAITING = 64
+MOST_WAITING = 16
 """So many suspended trials are looked at anew in each decision."""
 PRIOR_CLAIMS = 1.0
 """Claims that must have failed before chances are believed half."""
 LEAST_TRUST = 0.2
 """However many have failed: a target may be hard, and chances still tell trials apart."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the first decision on a trial was made on, and the seconds from there to the trial's end."""
+
+    foreseen: float
+    left_s: float
+
+    def __lt__(self, other: Look) -> bool:
+        """The best first: by chance per second of going on."""
+        return self.foreseen * other.left_s > other.foreseen * self.left_s
 
 
 @dataclass
@@ -66,7 +79,8 @@ class Turns:
     `said`: of trials that may go on, the sum and the number of the chances that decisions were made on. `claimed`: of
     trials that are over without having reached the target, the sum of their mean chances. Were the forecasts
     calibrated, about that many of them would have reached it. `line`: suspended trials as (-chance, trial), by the
-    chance that the last decision on them was made on; `place`: that of each.
+    chance that the last decision on them was made on; `place`: that of each. `looks`: what first looks have shown, the
+    best first; `looked`: whose; `look_s`: what these took in all.
     """
 
     potential: Potential
@@ -75,11 +89,20 @@ class Turns:
     claimed: float = 0.0
     line: list[tuple[float, TrialId]] = field(default_factory=list)
     place: dict[TrialId, float] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
+    looked: set[TrialId] = field(default_factory=set)
+    look_s: float = 0.0
 
-    def hear(self, verdict: Verdict) -> None:
-        if "foreseen" in verdict.reason.numbers:
-            total, count = self.said.get(verdict.trial, (0.0, 0))
-            self.said[verdict.trial] = (total + verdict.reason.numbers["foreseen"], count + 1)
+    def hear(self, verdict: Verdict, trial: Trial) -> None:
+        foreseen = verdict.reason.numbers.get("foreseen")
+        if foreseen is None:
+            return
+        total, count = self.said.get(trial.id, (0.0, 0))
+        self.said[trial.id] = (total + foreseen, count + 1)
+        if trial.id not in self.looked and trial.step_s:
+            self.looked.add(trial.id)
+            self.look_s += trial.step_s * trial.last_step
+            insort(self.looks, Look(foreseen, trial.step_s * max(1, horizon_of(trial) - trial.last_step)))
 
     def queue(self, trial: Trial) -> None:
         """The trial is suspended."""
@@ -146,7 +169,7 @@ class Pop:
     poor_after: float = 0.4
     turn_frac: float = 0.05
     turn_steps: int = 1
-    fair: int = 5
+    deep: float = 0.5
     pause: bool = True
 
     def begin(self, spec: StudySpec) -> Turns:
@@ -159,7 +182,7 @@ class Pop:
                 return self._turn_is_over(view, view.attempts[attempt])
             case ev.Planned(verdicts=verdicts):
                 for verdict in verdicts:
-                    index.hear(verdict)
+                    index.hear(verdict, view.trials[verdict.trial])
             case ev.AttemptEnded(attempt=attempt):
                 if view.trials[trial_of(attempt)].ended is None:
                     index.queue(view.trials[trial_of(attempt)])
@@ -197,8 +220,8 @@ class Pop:
         running = (a.trial for a in view.attempts.values())
         waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
         trials = [t for t in map(view.trial, chain(running, waiting)) if t.best_value is not None and t.ended is None]
-        seen = index.potential.foresee(trials, target)
-        return [self._chance(view, t, seen[t.id], index.trust) for t in trials]
+        seen, trust = index.potential.foresee(trials, target), index.trust
+        return [self._chance(view, t, seen[t.id], trust) for t in trials]
 
     def _target(self, view: View) -> float | None:
         target = view.spec.goal.target
@@ -231,13 +254,13 @@ class Pop:
         room = max(0, shared - len(unseen))
         turn = Turn(given=dict.fromkeys([*unseen, *inside[:room]]), chances=chances)
         queue = [c for c in rest if c.trial.id not in turn.given]
-        new = self._rate_of_new(view, rest)
+        new = self._rate_of_new(index, view)
         waiting = (trial for _, trial in islice(index.line, MOST_WAITING))
         starts = [*(t for t in waiting if view.trials[t].best_value is None), *view.waiting]
         while len(turn.given) + turn.new < shared:
-            resumed = self._next_in_turn(view, queue, rng) if queue else None
+            resumed = max(queue, key=lambda c: (c.rate, c.trial.attempt is not None, -c.trial.id), default=None)
             can_start = bool(starts) or view.can_open
-            if resumed is not None and (not can_start or resumed.rate >= new):
+            if resumed is not None and (not can_start or resumed.rate >= new or rng().random() < self.deep):
                 queue.remove(resumed)
                 turn.given[resumed.trial.id] = None
             elif starts:
@@ -272,32 +295,24 @@ class Pop:
     def _turn_steps(self, trial: Trial) -> int:
         return max(self.turn_steps, round(self.turn_frac * horizon_of(trial)))
 
-    def _next_in_turn(self, view: View, queue: list[Chance], rng: Rng) -> Chance:
-        """The highest chance; at times, who has waited longest."""
-        hopeful = {c.trial.id: c for c in queue if not self._is_poor(c)}
-        waited = [t for t in view.suspended if t in hopeful] if len(hopeful) > 1 else []
-        if len(waited) > 1 and rng().random() < 1.0 / self.fair:
-            return hopeful[waited[0]]
-        return max(queue, key=lambda c: (c.rate, c.trial.attempt is not None, -c.trial.id))
-
-    def _rate_of_new(self, view: View, rest: Sequence[Chance]) -> float:
+    def _rate_of_new(self, index: Turns, view: View) -> float:
         """Chance per second of opening new configurations and going on with those that turn out to be worth it: the
         reservation price of a first look (Weitzman 1979), were they as those that have been opened so far.
 
-        With price r, going on with i is worth p_i - r spent_i if that is positive, and the look itself costs r turn.
-        The price at which nothing is gained in the mean is the highest of the ratios below, over the best k.
+        With price r, going on with i is worth p_i - r left_i if that is positive, and the look itself costs r turn.
+        The price at which nothing is gained in the mean is the highest of the ratios below, over the best k. Chances
+        are those of the first looks: what has been gone on with since is known better, and so foreseen to do worse.
         """
+        if not index.looks:
+            return math.inf
         opened = len(view.trials) - len(view.waiting)
-        if not rest:
-            return math.inf
-        found, spent_s = 0.5 * self.poor, (opened + 1) * sum(c.turn_s for c in rest) / len(rest)
-        if spent_s <= 0.0:
-            return math.inf
-        price = found / spent_s
-        for chance in sorted(rest, key=lambda c: (-c.rate, c.trial.id)):
-            found, spent_s = found + chance.p, spent_s + chance.spent_s
-            price = max(price, found / spent_s)
-        return price
+        found, spent_s, trust = 0.5 * self.poor, (opened + 1) * index.look_s / len(index.looks), index.trust
+        for look in index.looks:
+            p = trust * look.foreseen
+            if p * spent_s <= found * look.left_s:
+                break
+            found, spent_s = found + p, spent_s + look.left_s
+        return found / spent_s
 
     # --- verdicts --------------------------------------------------------------------------------------------
 

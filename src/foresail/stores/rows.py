@@ -35,6 +35,11 @@ COMMIT;
 """
 INSERT = "INSERT INTO event (seq, more, body, crc) VALUES (?, ?, CAST(? AS TEXT), ?)"
 SELECT = "SELECT seq, more, body, crc FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+SELECT_SOME = """
+SELECT own.seq, own.more, own.body, own.crc, coalesce(before.crc, 0)
+FROM event AS own LEFT JOIN event AS before ON before.seq = own.seq - 1
+WHERE own.seq IN (SELECT value FROM json_each(?)) ORDER BY own.seq
+"""
 
 READERS: Mapping[int, Callable[[bytes], Event]] = {1: decode}
 """For each schema number that was released: from a row's body to an event of today."""

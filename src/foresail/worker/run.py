@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from foresail.core.layout import Layout
 from foresail.core.words import Scalar, TrialId
@@ -186,7 +186,14 @@ class Run:
         """
         return batch_of(self._ranks, size)
 
-    def shard(self, source: Any, *, batch: int | None = None, shuffle: bool = True) -> Any:
+    def shard(
+        self,
+        source: Any,
+        *,
+        batch: int | None = None,
+        shuffle: bool = True,
+        workers: int | Literal["auto"] = 0,
+    ) -> Any:
         """This rank's share of each global batch; the global batches are the same at any width.
 
         Args:
@@ -194,6 +201,8 @@ class Run:
             batch: of a data set, samples of a global batch; gives a `DataLoader`. Its order follows from the trial's
                 seed and the step, so there is nothing to track; an incomplete last batch is left out.
             shuffle: of a data set.
+            workers: of a data set, processes that load beside the training; "auto": as many as hide the loading, if
+                passes over the data get faster by them.
 
         Raises:
             TrainingError: replicas cannot share a batch evenly.
@@ -202,7 +211,7 @@ class Run:
             return Shared(source, self._ranks)
         batch_of(self._ranks, batch)
         order = Order(len(source), batch, shuffle=shuffle, seed=self.seed, step=lambda: self._step)
-        return loader_of(source, order, self._ranks)
+        return loader_of(source, order, self._ranks, workers)
 
     def mean(self, value: Any) -> Any:
         """The mean of a number or a tensor over the replicas, the same on all ranks; all call it."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from foresail.errors import TrainingError
+from foresail.worker.feed import Feed, most_workers
 from foresail.worker.ranks import Ranks
 
 
@@ -80,5 +81,11 @@ class Order:
         return self._count // self._size
 
 
-def loader_of(dataset: Any, order: Order, ranks: Ranks) -> Any:
-    return import_module("torch.utils.data").DataLoader(dataset, batch_sampler=Shared(order, ranks))
+def loader_of(dataset: Any, order: Order, ranks: Ranks, workers: int | str) -> Any:
+    """Batches of this rank by so many loader workers; "auto": as its passes tell (`feed.py`)."""
+    load = import_module("torch.utils.data").DataLoader
+
+    def loader(count: int) -> Any:
+        return load(dataset, batch_sampler=Shared(order, ranks), num_workers=count, persistent_workers=count > 0)
+
+    return Feed(loader, most=most_workers()) if workers == "auto" else loader(int(workers))

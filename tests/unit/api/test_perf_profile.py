@@ -13,7 +13,7 @@ from foresail.errors import CallerError, TrainingError
 from foresail.perf.cpu import cpu_configurations
 from foresail.perf.hardware import device
 from foresail.perf.steps import settled
-from foresail.perf.words import SystemConfiguration
+from foresail.perf.words import Job, SystemConfiguration
 
 SYSTEMS = cpu_configurations(global_batch=64, cores=4, loader_workers=(0, 1, 2))
 
@@ -29,7 +29,15 @@ def breaks(system):
     raise SystemExit(3)
 def starved(system):
     raise MemoryError
+def forgets(system):
+    pass
 """
+
+
+@pytest.fixture(autouse=True)
+def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foresail.api.profile.physical_cores", lambda: 4)
+    monkeypatch.setattr("foresail.api.profile.usable_cores", lambda: 4)
 
 
 def _seconds(system: SystemConfiguration) -> float:
@@ -99,6 +107,28 @@ def test_a_job_that_ends_is_the_job_s_fault(tmp_path: Path) -> None:
     script.write_text(JOB)
     with pytest.raises(TrainingError, match="exit code"):
         measure(Run(f"{script}:breaks", SystemConfiguration()))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("forgets", "a function that runs one optimizer step"), ("mak", "did you mean 'make'")]
+)
+def test_what_makes_no_step_is_the_caller_s_fault(tmp_path: Path, name: str, said: str) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    with pytest.raises(CallerError, match=said):
+        measure(Run(f"{script}:{name}", SystemConfiguration()))
+
+
+def test_the_first_run_tells_what_the_job_computes() -> None:
+    job = Job(name="seen", gemm_flop=1e8, kernels=20.0, params=1e6, input_s=2e-4)
+
+    def telling(system: SystemConfiguration) -> Measurement:
+        return _measured(system)._replace(job=job)
+
+    found = profile("job.py:make", SYSTEMS, measure_one=telling, probes=3)
+    assert found.rows.known.all()
+    assert found.rows.gemm_flop.tolist() == [1e8] * found.probes
+    assert len(found.seconds) == found.probes
 
 
 @pytest.mark.parametrize("target", ["job.py", "nowhere.py:make", "json:nothing", ":x"])

@@ -151,3 +151,28 @@ def test_from_a_script_to_its_best_trial(tmp_path: Path, monkeypatch: pytest.Mon
     assert ran.exit_code == 0, ran.output
     result = json.loads(ran.stdout)
     assert result["best"]["value"] == 1.0 - min(t["config"]["dropout"] for t in result["trials"])
+
+
+def test_what_the_script_does_not_run_without_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import argparse\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('corpus')\n"
+        "parser.add_argument('extra', nargs='*')\n"
+        "parser.add_argument('--out-dir', required=True)\n"
+        "parser.add_argument('--lr', type=float, default=0.1, required=True)\n"
+    )
+    made = starter(read_script(script), tmp_path / "study.toml")
+    assert made.needed == ("corpus", "out-dir")
+    assert "# corpus: train.py does not run without it: add its value to the command" in made.text
+    assert '# out-dir: train.py does not run without it: add "--out-dir", and its value, to the command' in made.text
+    script.write_text(
+        "import click\n"
+        "@click.command()\n"
+        "@click.option('--lr', default=0.1)\n"
+        "@click.argument('name')\n"
+        "@click.argument('other', default='x')\n"
+        "def main(lr, name, other): ...\n"
+    )
+    assert starter(read_script(script), tmp_path / "study.toml").needed == ("name",)

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from foresail.cli.plan import plan
 from foresail.cli.profile import profile
 from foresail.errors import CallerError
+from foresail.perf.keeping import load_measurements
 
 PLAN = ["--layers", "24", "--hidden", "2048", "--heads", "16", "--seq-len", "1024", "--devices", "8"]
 
@@ -39,6 +40,8 @@ def test_profile_measures_a_script(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text("def make(system):\n    return lambda: sum(range(2000 * system.micro_batch))\n")
     asked = ["--global-batch", "4", "--threads", "1", "--replicas", "1", "--probes", "2", "--seconds", "0.01"]
+    history = tmp_path / "kept" / "steps.json"
+    asked += ["--history", str(history)]
     ran = CliRunner().invoke(profile, [f"{script}:make", *asked, "--json"])
     assert ran.exit_code == 0, ran.stderr
     found = json.loads(ran.stdout)
@@ -47,6 +50,15 @@ def test_profile_measures_a_script(tmp_path: Path) -> None:
     shown = CliRunner().invoke(profile, [f"{script}:make", *asked])
     assert shown.exit_code == 0
     assert "measured" in shown.stdout
+    kept, seconds = load_measurements(history.read_bytes())
+    assert len(kept) == len(seconds) >= 2, "both profiles are kept"
+    assert len(set(kept.job_id.tolist())) == 1
+    before = history.read_bytes()
+    history.write_text("not what it was")
+    assert CliRunner().invoke(profile, [f"{script}:make", *asked, "--forget"]).exit_code == 0
+    assert history.read_text() == "not what it was"
+    assert CliRunner().invoke(profile, [f"{script}:make", *asked]).exit_code == 0
+    assert 0 < len(history.read_bytes()) < len(before), "begun anew"
 
 
 def test_plan_takes_a_module(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from foresail.curves.history import LONGEST, History, gather
-from foresail.curves.honesty import defended
+from foresail.curves.honesty import REPLAYED, defended, record_of, replays_of
 from foresail.curves.neighbours import fit_neighbours
+from foresail.curves.network import KNOTS, Laws
 from foresail.curves.normal import ndtr, ndtri
 from foresail.curves.passage import passed_by, stays_below
 from foresail.curves.peers import gains_of
@@ -139,10 +142,10 @@ def test_first_passage_matches_simulated_paths(fresh: float, loading: float) -> 
         e[kept, h] = e[kept, h - 1]
     over = loading * g + np.sqrt(1 - loading**2) * e >= z
     share = np.maximum.accumulate(over, axis=1).mean(axis=0)
-    a, r = np.full((1, steps), loading, np.float32), np.full((1, steps), fresh, np.float32)
-    passed = passed_by(z[None].astype(np.float32), a, r)[0]
+    a, r = np.full((steps, 1), loading, np.float32), np.full((steps, 1), fresh, np.float32)
+    passed = passed_by(z[:, None].astype(np.float32), a, r)[:, 0]
     np.testing.assert_allclose(passed, share, atol=0.015)
-    whole = 1 - stays_below(z[None, None].astype(np.float32), a, r)
+    whole = 1 - stays_below(z[:, None, None].astype(np.float32), a, r)
     assert whole[0, 0] == pytest.approx(passed[-1], abs=1e-4)
 
 
@@ -176,3 +179,38 @@ def test_defended_tails_are_no_thinner_than_their_share() -> None:
     share = 1.0 - ndtr(scores_at(wide[0, 0], np.float32(1.0)))
     assert share >= 0.8 * 0.08 * (1.0 - stats.norm.cdf(0.5 / 0.3))
     np.testing.assert_array_equal(defended(tight, 0.5 * one, 0.5 * one, 0.3 * one, 0.6 * one, np.ones((1, 1))), tight)
+
+
+def _recalled(said: np.ndarray, trials: int = 400) -> np.ndarray:
+    """Where `SCORES` belong at the end, half-way, once `trials` have ended where a standard normal law has it although
+    `said` (Q,) was forecast."""
+    end = 40
+    values = np.tile(np.linspace(0.0, 1.0, end), (trials, 1))
+    history = gather(1.0, [np.arange(1.0, end + 1)] * trials, list(values))
+    replays = replays_of(history, np.arange(trials), Scale(1.0, 1.0), float(end), 1.0)
+    z = ndtri((np.arange(60) + 0.5) / 60)
+    replays = [replace(r, truth=np.tile(z[: len(r.truth), None], KNOTS).astype(np.float32)) for r in replays]
+    tables = [np.tile(said, (len(r.truth), KNOTS, 1)).astype(np.float32) for r in replays]
+    laws = Laws(np.tile(said, (1, KNOTS, 1)).astype(np.float32), np.zeros((1, KNOTS)), np.zeros(1))
+    corrected: np.ndarray = record_of(replays, tables).corrected(laws, np.array([REPLAYED[3]])).tables[0, -1]
+    return corrected
+
+
+def test_a_record_leaves_right_forecasts_and_mends_wrong_ones() -> None:
+    middle = np.abs(SCORES) < 1.9
+    np.testing.assert_allclose(_recalled(SCORES)[middle], SCORES[middle], atol=0.12)
+    for said in (SCORES + 1.0, 0.4 * SCORES, SCORES * np.where(np.abs(SCORES) < 1, 0.5, 1.5)):
+        mended = np.abs(_recalled(said) - SCORES)[middle]
+        assert mended.max() < 0.5 * np.abs(said - SCORES)[middle].max()
+
+
+def test_a_record_raises_small_chances_and_never_lowers_them() -> None:
+    upper = SCORES > 1.9
+    assert (_recalled(2.0 * SCORES)[upper] >= 2.0 * SCORES[upper] - 1e-4).all()
+    assert (_recalled(0.4 * SCORES)[upper] > 0.8 * SCORES[upper]).all()
+
+
+def test_without_a_record_nothing_is_corrected() -> None:
+    laws = Laws(np.tile(SCORES, (2, KNOTS, 1)), np.zeros((2, KNOTS)), np.zeros(2))
+    untouched = record_of([], []).corrected(laws, np.array([0.0, 0.5]))
+    np.testing.assert_allclose(untouched.tables, laws.tables, atol=1e-6)

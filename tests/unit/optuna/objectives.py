@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import optuna
@@ -54,3 +55,53 @@ def without_parameters(trial: optuna.Trial) -> float:
 
 def noted(trial: optuna.Trial) -> float:
     return trial.number + trial.suggest_int("k", 0, 100)
+
+
+def torch_net(trial: optuna.Trial) -> float:
+    """A network whose layers depend on their number; reports and prunes."""
+    import torch
+
+    torch.manual_seed(0)
+    x = torch.randn(256, 6)
+    y = (x[:, 0] * x[:, 1] > 0).long()
+    widths = [6, *(trial.suggest_int(f"width_{i}", 4, 32) for i in range(trial.suggest_int("layers", 1, 2)))]
+    layers = [m for a, b in itertools.pairwise(widths) for m in (torch.nn.Linear(a, b), torch.nn.ReLU())]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], 2))
+    name = trial.suggest_categorical("optimizer", ["Adam", "SGD"])
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=trial.suggest_float("lr", 1e-4, 0.1, log=True))
+    for epoch in range(4):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        accuracy = float((model(x).argmax(1) == y).float().mean())
+        trial.report(accuracy, epoch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return accuracy
+
+
+def linear_model(trial: optuna.Trial) -> float:
+    """scikit-learn, step by step."""
+    from sklearn.datasets import load_iris
+    from sklearn.linear_model import SGDClassifier
+
+    x, y = load_iris(return_X_y=True)
+    model = SGDClassifier(alpha=trial.suggest_float("alpha", 1e-5, 0.1, log=True), random_state=0)
+    for step in range(5):
+        model.partial_fit(x, y, classes=[0, 1, 2])
+        trial.report(model.score(x, y), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return float(model.score(x, y))
+
+
+def boosted(trial: optuna.Trial) -> float:
+    """LightGBM, one value at the end."""
+    import lightgbm
+    from sklearn.datasets import load_iris
+
+    x, y = load_iris(return_X_y=True)
+    chosen = {"num_leaves": trial.suggest_int("num_leaves", 2, 16), "lambda_l1": trial.suggest_float("l1", 1e-8, 1.0)}
+    fixed = {"objective": "binary", "verbosity": -1, "num_threads": 1}
+    model = lightgbm.train({**fixed, **chosen}, lightgbm.Dataset(x, y > 0), num_boost_round=3)
+    return float(((model.predict(x) > 0.5) == (y > 0)).mean())

@@ -84,6 +84,18 @@ def test_a_trial_that_prunes_itself_is_pruned() -> None:
     assert study.best_value == min(trial.value for trial in study.trials if trial.value is not None)
 
 
+@pytest.mark.parametrize(
+    ("objective", "needs"), [("torch_net", "torch"), ("linear_model", "sklearn"), ("boosted", "lightgbm")]
+)
+def test_objectives_of_frameworks_run_to_the_end(objective: str, needs: str) -> None:
+    pytest.importorskip(needs)
+    study = optuna.create_study(direction="maximize", quiet=True)
+    study.optimize(getattr(objectives, objective), n_trials=3)
+    assert len(study.trials) == 3
+    assert all(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in study.trials)
+    assert 0.3 < study.best_value <= 1.0
+
+
 def test_several_objectives() -> None:
     study = optuna.create_study(directions=["minimize", "minimize"], quiet=True)
     study.optimize(objectives.two_goals, n_trials=8, n_jobs=2)

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 from visitor import HERE, TOKEN
 
-PATHS = ("/", "/page.js", "/page.css", "/changes?since=0", "/trial/0", "/panel/forecasts", "/plotly-6.js", "/nowhere")
+PATHS = ("/", "/static-0/page.js", "/changes?since=0", "/trial/0", "/panel/forecasts", "/nowhere")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -82,7 +82,7 @@ def test_there_is_nothing_to_change(client: TestClient, method: str) -> None:
 
 
 def test_head_is_get_without_a_body(client: TestClient) -> None:
-    answer = client.head("/page.css")
+    answer = client.head("/changes")
     assert (answer.status_code, answer.content) == (200, b"")
 
 
@@ -102,7 +102,7 @@ def test_head_is_get_without_a_body(client: TestClient) -> None:
         "/trial/99999",
         "/panel/../server.py",
         "/panel/__class__",
-        "/plotly-../plotly.js",
+        "/static-0/page.js",
     ],
 )
 def test_no_path_leads_to_a_file(client: TestClient, path: str) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +15,14 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 from visitor import HERE, TOKEN
 
+from foresail.api.story import happenings, story_of
 from foresail.cli.main import main
 from foresail.core import events as ev
 from foresail.core.view import fold
 from foresail.errors import CallerError
 from foresail.page import server
 from foresail.page.server import Served, application
+from foresail.plots.palette import LOOKS
 from foresail.stores.sqlite import SqliteStore
 from foresail.testing.page import HOSTILE, hostile_study
 
@@ -83,6 +90,62 @@ def test_a_story_has_its_reasons(client: TestClient) -> None:
     assert story["why"]
 
 
+def test_a_story_is_that_of_the_whole_log_and_reads_little_of_it(
+    client: TestClient, served: Served, storage: Path, log: list[ev.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.get("/changes")
+    read: list[int] = []
+    read_some = served._store.read_some
+    monkeypatch.setattr(served._store, "read_some", lambda numbers: read.extend(numbers) or read_some(numbers))
+    for number in range(len(fold(log).trials)):
+        whole = story_of(log, number, storage, storage.parent)
+        told = happenings(whole.chapters, whole.points, whole.metric)
+        assert client.get(f"/trial/{number}").json()["chapters"] == [list(chapter) for chapter in told]
+    assert len(read) < 2 * len(log)
+
+
+def test_a_long_log_is_read_while_the_page_is_told_how_far_it_is(
+    storage: Path, log: list[ev.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    read = SqliteStore.read
+
+    def slowly(store: SqliteStore, after: int = 0) -> Iterator[tuple[int, ev.Event]]:
+        yield from islice(read(store, after), 100)
+        go_on.wait(60)
+
+    monkeypatch.setattr(server, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(SqliteStore, "read", slowly)
+    served = Served(storage)
+    try:
+        client = TestClient(application(served, TOKEN), base_url=HERE)
+        client.get(f"/?token={TOKEN}")
+        assert 0.0 <= client.get("/changes?since=0").json()["read_frac"] < 1.0
+        monkeypatch.setattr(SqliteStore, "read", read)
+        go_on.set()
+        served._reader.join()
+        assert client.get("/changes?since=0").json()["event"] == len(log)
+    finally:
+        go_on.set()
+        served.close()
+
+
+def test_a_log_that_is_damaged_further_on_is_told_to_the_page(tmp_path: Path, log: list[ev.Event]) -> None:
+    path = tmp_path / "damaged.db"
+    with SqliteStore.open(path) as store:
+        store.append(log[:50])
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE event SET body = 'x' WHERE seq = 40")
+    connection.close()
+    served = Served(path)
+    client = TestClient(application(served, TOKEN), base_url=HERE)
+    client.get(f"/?token={TOKEN}")
+    answer = client.get("/changes")
+    assert answer.status_code == 503
+    assert "row 40" in answer.json()["error"]["what"]
+    served.close()
+
+
 def test_a_story_ends_at_the_moment_that_is_looked_at(client: TestClient) -> None:
     assert len(client.get("/trial/0?until=30").json()["chapters"]) < len(client.get("/trial/0").json()["chapters"])
 
@@ -139,20 +202,38 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 
 def test_the_page_never_makes_html_of_text() -> None:
-    script = server._text("page.js")
-    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
-        assert way not in script
-    assert "http" not in script.replace("https://", "").replace("http://", "")
+    scripts = {name: body.decode() for name, body in server._static().items() if name.endswith(".js")}
+    assert "page.js" in scripts
+    for name, script in scripts.items():
+        for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http"):
+            assert way not in script, name
 
 
-def test_plotly_comes_from_its_package_and_stays_in_the_cache(client: TestClient) -> None:
-    page = client.get("/").text
-    name = page.split('href="/plotly-')[1].split('"')[0]
-    answer = client.get(f"/plotly-{name}")
-    assert answer.status_code == 200
-    assert "plotly.js" in answer.text[:200]
-    assert "immutable" in answer.headers["cache-control"]
+def test_the_parts_of_the_page_stay_in_the_cache_under_a_name_of_their_content(client: TestClient) -> None:
+    names = re.findall(r'"(/static-[0-9a-f]{16}/[a-z]+\.[a-z]+)"', client.get("/").text)
+    assert len(names) > 20
+    for name in names:
+        answer = client.get(name)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    folder = names[0].rsplit("/", 1)[0]
+    scripts = [name for name in names if name.endswith(".js")]
+    for name in scripts:
+        for wanted in re.findall(r'from "\./([a-z]+\.js)"', client.get(name).text):
+            assert f"{folder}/{wanted}" in scripts
+    for other in (f"{folder}/nothing.js", f"{folder}/__init__.py", "/static-0123456789abcdef/page.js"):
+        assert client.get(other).status_code == 404
     assert client.get("/changes").headers["cache-control"] == "no-store"
+
+
+def test_the_page_has_the_colours_and_symbols_of_the_plots() -> None:
+    parts = server._static()
+    for look in LOOKS:
+        assert look.colour.encode() in parts["looks.css"]
+        assert look.glyph.encode() in parts["looks.js"]
+    assert not re.search(rb"--(promising|opportunistic|poor|none|accent|bad):", parts["page.css"])
+    known = set(re.findall(rb'"?([a-z-]+)"?: \(x, y, r\)', parts["pen.js"])) | {b"circle"}
+    assert {look.symbol.encode() for look in LOOKS} <= known
 
 
 def test_it_listens_on_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_the_promising_keep_their_slots(seer: Seer) -> None:
 
 
 def test_the_opportunistic_give_way_when_their_turn_is_over(seer: Seer) -> None:
-    study = pop(cores=1)
+    study = pop(cores=1, deep=0.0)
     seer.odds = {0: 0.01}
     study.point("0-1", 1, 0.3)
     assert not study.view.attempts["0-1"].ending  # type: ignore[index]  # inside its turn of two steps
@@ -107,6 +107,33 @@ def test_the_opportunistic_give_way_when_their_turn_is_over(seer: Seer) -> None:
     assert (made[1].act, made[1].label) == (Act.WAIT, Label.OPPORTUNISTIC)
     study.end("1-1", Outcome.YIELDED)
     assert [a.trial for a in study.view.attempts.values()] == [0]
+
+
+@pytest.mark.parametrize(("deep", "next_trial"), [(0.0, 1), (1.0, 0)])
+def test_a_share_of_the_turns_goes_on_with_the_best_of_the_begun(seer: Seer, deep: float, next_trial: int) -> None:
+    study = pop(cores=1, deep=deep)
+    seer.odds = {0: 0.01}
+    study.point("0-1", 1, 0.3)
+    study.point("0-1", 2, 0.3)
+    if next_trial:
+        study.end("0-1", Outcome.YIELDED)
+    assert [a.trial for a in study.view.attempts.values()] == [next_trial]
+    assert [a.ending for a in study.view.attempts.values()] == [False]
+
+
+def test_a_first_look_is_worth_what_first_looks_have_shown(seer: Seer) -> None:
+    """Nine of ten looks show nothing: to go on with the tenth, half as likely as it was, beats another look or not."""
+    for now, resumed in ((0.3, True), (0.02, False)):
+        study = pop(cores=1, trials=30, deep=0.0)
+        for number in range(10):
+            seer.odds[number] = 0.4 if number == 9 else 0.001
+            study.point(f"{number}-1", 1, 0.3)
+            if number == 9:
+                seer.odds[number] = now
+            study.point(f"{number}-1", 2, 0.3)
+            if number < 9:
+                study.end(f"{number}-1", Outcome.YIELDED)
+        assert (study.view.trials[9].attempt is not None and not study.view.attempts["9-1"].ending) is resumed
 
 
 def test_without_pausing_nobody_leaves_for_another(seer: Seer) -> None:
@@ -128,7 +155,7 @@ def test_without_pausing_nobody_leaves_for_another(seer: Seer) -> None:
 
 @pytest.mark.parametrize(("step", "act"), [(2, Act.WAIT), (6, Act.WAIT), (8, Act.END), (10, Act.END)])
 def test_the_poor_are_ended_only_when_two_fifths_were_seen(seer: Seer, step: int, act: Act) -> None:
-    study = pop()
+    study = pop(deep=0.0)
     study.point("1-1", 1, 0.6)  # another leads
     seer.odds = {0: 0.5}
     for before in range(1, step):

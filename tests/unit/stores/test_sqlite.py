@@ -167,6 +167,22 @@ def test_a_reader_does_not_append_and_leaves_no_trace(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_some_events_are_read_by_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    write_log(path, [3, 4])
+    with SqliteStore.open(path, write=False) as reader:
+        everything = dict(reader.read())
+        assert reader.read_some([6, 1, 2, 99]) == [everything[1], everything[2], everything[6]]
+        assert reader.read_some([]) == []
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE event SET body = replace(body, '}', ' }') WHERE seq = 4")
+    other.close()
+    with SqliteStore.open(path, write=False) as reader:
+        assert reader.read_some([1, 2]) == [everything[1], everything[2]]
+        with pytest.raises(HostError, match="row 4"):
+            reader.read_some([1, 4])
+
+
 # --- what is not a log of ours ------------------------------------------------------------------------------------
 
 
