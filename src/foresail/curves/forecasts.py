@@ -10,7 +10,7 @@ Letters: C trials, H steps of the horizon, Q normal scores, S draws, Y values, U
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -212,8 +212,9 @@ class Forecast:
             if not self._all_ahead:
                 z = np.where(self.future[block], z, FARTHEST)
             passed[block] = passed_by(z.T, self.loading[block].T, self.freshness[block].T).T
-        known = np.where(self.future, self._reached(target)[:, None], self.table[:, :, 0] >= level)
-        passed[known] = 1.0
+        reached = self._reached(target)
+        if not self._all_ahead or reached.any():
+            passed[np.where(self.future, reached[:, None], self.table[:, :, 0] >= level)] = 1.0
         np.maximum.accumulate(passed, axis=1, out=passed)
         np.maximum(passed, 0.0, out=passed)
         np.minimum(passed, 1.0, out=passed)
@@ -256,6 +257,12 @@ class Forecast:
         start = int(self.future[:, :end].any(axis=0).argmax())  # before it nothing is ahead of any trial
         if end - start <= _MOST_GROUPS + 4:
             return np.arange(start, end), None
-        edges = np.linspace(start, end - 1, _MOST_GROUPS).round().astype(np.int64)
-        middles = np.append((edges[1:] + edges[:-1]) // 2, end - 1)
+        middles, edges = _grouped(start, end)
         return middles, np.add.reduceat(self.future[:, :end], edges, axis=1, dtype=np.float32).T
+
+
+@lru_cache(maxsize=64)
+def _grouped(start: int, end: int) -> tuple[Trials, Trials]:
+    """The steps that stand for groups, and where each group begins."""
+    edges = np.linspace(start, end - 1, _MOST_GROUPS).round().astype(np.int64)
+    return np.append((edges[1:] + edges[:-1]) // 2, end - 1), edges

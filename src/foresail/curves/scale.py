@@ -82,10 +82,11 @@ def fit_scale(ends: Ends) -> Scale:
     best = _ordered(ends.high, 1.0)
     width = best - _ordered(ends.first, 0.5)
     width = np.fmax(width, 0.5 * (_ordered(ends.last, 0.9) - _ordered(ends.last, 0.5)))
-    tiny = 1e-9 * np.abs(best)
-    width = np.where(width > tiny, width, _ordered(ends.high - ends.low, 0.5))
     magnitude = np.abs(best)
-    width = np.where(width > tiny, width, magnitude)
+    tiny = 1e-9 * magnitude
+    if not (width > tiny).all():
+        width = np.where(width > tiny, width, _ordered(ends.high - ends.low, 0.5))
+        width = np.where(width > tiny, width, magnitude)
     usable = np.isfinite(width) & (width > 0)
     return Scale(best=np.where(np.isfinite(best), best, 0.0), width=np.where(usable, width, 1.0))
 
