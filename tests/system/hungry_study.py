@@ -1,4 +1,4 @@
-"""A study whose trials need more memory than there is, by the size of their micro-batches: `hungry_study.py STORAGE`."""
+"""A study whose trials need more memory than there is, by the size of their micro-batches: `hungry_study.py LOG`."""
 
 from __future__ import annotations
 
