@@ -11,6 +11,8 @@ reader gets the same time. The seed, the reader and the number of the execution 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import atexit
 import gzip
 import json
 import random
@@ -20,21 +22,27 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import unquote
 
+import h11
 import msgspec
 
 from foresail.api.study_file import load_study
 from foresail.core.codec import decode, encode
 from foresail.core.goal import Goal
-from foresail.errors import ForesailError, TrainingError
+from foresail.errors import CallerError, ForesailError, TrainingError
 from foresail.executors.listening import Listener
+from foresail.page.server import Served, application
 from foresail.perf.keeping import load_measurements
 from foresail.replay.folder import read_folder
 from foresail.space import Space
 from foresail.stores.export import read_jsonl
+from foresail.stores.sqlite import SqliteStore
+from foresail.testing.page import one_study
 from foresail.worker import checkpoint
 from foresail.worker.folder import AttemptFolder
 from foresail.worker.spool import decode_line
@@ -135,6 +143,17 @@ TRACE = json.dumps(
         "targets": {"top10pct": 0.5, "top1pct": 0.5, "best": 0.5},
     }
 ).encode()
+TOKEN = "t" * 32
+REQUESTS = tuple(
+    f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8321\r\nCookie: foresail-8321={TOKEN}\r\nAccept: */*\r\n\r\n".encode()
+    for target in (
+        "/changes?since=0&every=2",
+        "/changes?since=7&until=20",
+        "/trial/1?until=30",
+        "/",
+        f"/?token={TOKEN}",
+    )
+)
 CONFIGS = b"config,lr\n0,0.01\n1,0.1\n"
 CURVES = b"config,step,value,seconds\n0,1,0.1,1.0\n0,2,0.5,2.0\n1,1,0.2,2.0\n1,2,nan,4.0\n"
 
@@ -179,7 +198,9 @@ def readers(folder: Path) -> Mapping[str, Reader]:
             (folder / name).write_bytes(text)
         return read_folder(folder)
 
+    page = cache(lambda: _page(folder))
     return {
+        "request of the page": Reader(REQUESTS, lambda data: page()(data)),  # noqa: PLW0108  # made when it is asked for
         "event": Reader(EVENTS, lambda data: encode(decode(data))),
         "spool": Reader(SPOOL, decode_line, (msgspec.DecodeError,)),
         "reports of a script": Reader(REPORTS, script),
@@ -194,6 +215,59 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "packed table": Reader((gzip.compress(CONFIGS, 1),), packed),
         "measurements": Reader((b'{"schema":1,"rows":{},"values":[]}',), load_measurements),
     }
+
+
+def _page(folder: Path) -> Callable[[bytes], object]:
+    """Answers a request as the server does, without a socket: parsed by h11, which is what uvicorn has."""
+    with SqliteStore.open(folder / "page.db") as store:
+        store.append(one_study())
+    served = Served(folder / "page.db")
+    atexit.register(served.close)
+    app = application(served, TOKEN)
+
+    async def answer(request: h11.Request) -> int:
+        path, _, query = request.target.partition(b"?")
+        told: list[Any] = []
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method.decode("ascii"),
+            "scheme": "http",
+            "server": ("127.0.0.1", 8321),
+            "client": ("127.0.0.1", 50_000),
+            "root_path": "",
+            "path": unquote(path.decode("ascii")),
+            "raw_path": path,
+            "query_string": query,
+            "headers": list(request.headers),
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            told.append(message)
+
+        await app(scope, receive, send)
+        return int(told[0]["status"])
+
+    def read(data: bytes) -> object:
+        connection = h11.Connection(h11.SERVER)
+        try:
+            connection.receive_data(data)
+            request = connection.next_event()
+        except h11.RemoteProtocolError as error:
+            raise CallerError(f"no request: {error}") from error
+        if not isinstance(request, h11.Request):
+            raise CallerError("no whole request")
+        status = asyncio.run(answer(request))
+        assert status < 500, f"answered with {status}"
+        if status >= 400:
+            raise CallerError(f"refused with {status}")
+        return status
+
+    return read
 
 
 def _table(data: bytes) -> dict[str, Any]:
@@ -316,7 +390,8 @@ def main() -> None:
     counts = fuzz(given.executions, given.seed, given.reader)
     for name, (done, read) in counts.items():
         print(f"{done:12,}  {name}: {read / max(1, done):.0%} read, the rest refused with a sentence")
-    print(f"{sum(done for done, _ in counts.values()):12,}  in all, {time.monotonic() - began:.0f} s", file=sys.stdout)
+    total, took_s = sum(done for done, _ in counts.values()), time.monotonic() - began
+    print(f"{total:12,}  in all, {took_s:.0f} s, {total / took_s:,.0f} a second", file=sys.stdout)
 
 
 if __name__ == "__main__":

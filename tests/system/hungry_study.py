@@ -1,4 +1,4 @@
-"""A study whose trials need more memory than there is, by the size of their micro-batches: `hungry_study.py LOG`."""
+"""A study whose trials need more memory than there is, for large micro-batches: `hungry_study.py STORAGE`."""
 
 from __future__ import annotations
 
