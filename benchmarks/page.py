@@ -190,7 +190,7 @@ def _look(page: Any, address: str, log: Growing | None, server: Any, count: int)
         "drawn_server_cpu_s": first[1] - start[1],
         **medians,
         **{f"again_{key}": value for key, value in again.items()},
-        "again_drawn_page_cpu_s": second[0] - before[0],
+        "again_drawn_page_cpu_s": second[0] - (before[0] if second[0] >= before[0] else 0.0),  # of a new thread: all
         "again_drawn_server_cpu_s": second[1] - before[1],
         "past_s": past_s,
         "console_errors": len(errors),
