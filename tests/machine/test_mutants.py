@@ -12,9 +12,11 @@ import pytest
 
 from foresail.core import events as ev
 from foresail.core import view as folding
+from foresail.core.commands import Launch
+from foresail.core.goal import Goal
 from foresail.core.plan import Plan, Verdict
 from foresail.core.reason import Reason, Rule
-from foresail.core.spec import Choice
+from foresail.core.spec import Choice, StudySpec
 from foresail.core.view import Attempt, Checkpoint, Trial, View
 from foresail.core.words import Act, Outcome, Status, attempt_id
 from foresail.driver.loop import Driver
@@ -166,8 +168,9 @@ def a_verdict_on_the_dead(patch: Patch) -> None:
 @mutant("lifecycle_is_legal", "asha")
 def a_late_start_cancels_the_wish(patch: Patch) -> None:
     def starts(view: View, event: ev.AttemptStarted) -> None:
-        view.attempts[event.attempt].started_s = event.at_s
-        view.attempts[event.attempt].ending = False
+        attempt = view.attempts[event.attempt]
+        attempt.started_s = attempt.heard_s = event.at_s
+        attempt.ending = False
 
     handle(patch, ev.AttemptStarted, starts)
 
@@ -391,12 +394,63 @@ def the_deadline_is_not_looked_at(patch: Patch) -> None:
         return None if end is not None and end.end == "deadline" else end
 
     patch.setattr(deciding, "due_end", late)
-    patch.setattr(deciding, "next_deadline_s", lambda view: None)
+    nobody_wakes_at_the_deadline(patch)
 
 
 @mutant("budgets_hold")
 def nobody_wakes_at_the_deadline(patch: Patch) -> None:
-    patch.setattr(deciding, "next_deadline_s", lambda view: None)
+    blind_to(patch, lambda spec: msgspec.structs.replace(spec, goal=Goal("score", "max", trials=1)))
+
+
+def blind_to(patch: Patch, without: Callable[[StudySpec], StudySpec]) -> None:
+    """Nobody wakes for a part of the study's limits."""
+    due = ends.next_deadline_s
+
+    def wakes(view: View) -> float | None:
+        spec, view.spec = view.spec, without(view.spec)
+        try:
+            return due(view)
+        finally:
+            view.spec = spec
+
+    patch.setattr(deciding, "next_deadline_s", wakes)
+
+
+@mutant("silence_is_ended")
+def nobody_wakes_for_silence(patch: Patch) -> None:
+    blind_to(patch, lambda spec: msgspec.structs.replace(spec, silence_s=msgspec.UNSET))
+
+
+@mutant("silence_is_ended")
+def silence_is_not_looked_at(patch: Patch) -> None:
+    patch.setattr(deciding, "silent", lambda view: iter(()))
+
+
+@mutant("the_silent_alone_are_ended")
+def only_the_start_is_heard(patch: Patch) -> None:
+    """A trial counts as silent since its start, however much it reports."""
+    report = folding._point_reported
+
+    def unheard(view: View, event: ev.PointReported) -> None:
+        heard_s = view.attempts[event.attempt].heard_s
+        report(view, event)
+        view.attempts[event.attempt].heard_s = heard_s
+
+    handle(patch, ev.PointReported, unheard)
+
+
+@mutant("memory_is_remembered")
+def memory_is_not_remembered(patch: Patch) -> None:
+    """Seen where memory is scarce."""
+    launch = World._launch
+
+    def scarce(self: World, command: Launch) -> None:
+        launch(self, command)
+        worker = self.workers[command.attempt]
+        worker.fate = "oom" if worker.fate in ("dies", "raises") else worker.fate
+
+    patch.setattr(World, "_launch", scarce)
+    patch.setattr(reconcile, "_has_room", lambda view, cores, trial: True)
 
 
 @mutant("study_ends")

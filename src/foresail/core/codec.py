@@ -8,6 +8,7 @@ UTF-8 does not have, travels as its escape (`\\udc80`), for output of training c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from foresail.errors import CallerError
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_list_decoder: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[Event])
 _KEY = "$float"
 _MARK, _MARK_TEXT = b'{"$float":', '{"$float":'
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -49,6 +51,24 @@ def decode(line: bytes | str) -> Event:
         raise CallerError(f"not an event: {error}", do="the record may be of a newer version") from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise CallerError(f"not an event: {error}", do="the record is damaged") from None
+
+
+def decode_all(lines: Sequence[bytes]) -> list[Event]:
+    """The events of many lines: as `decode` of each, in half the time.
+
+    Raises:
+        CallerError: as `decode`; nothing of the others is given.
+    """
+    joined = b"[" + b",".join(lines) + b"]"
+    if _MARK not in joined:
+        try:
+            events = _list_decoder.decode(joined)
+        except (msgspec.DecodeError, RecursionError):
+            pass  # said better below
+        else:
+            if len(events) == len(lines):
+                return events
+    return [decode(line) for line in lines]
 
 
 def _writable(value: Any) -> Any:

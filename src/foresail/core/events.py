@@ -19,7 +19,9 @@ from foresail.core.spec import StudySpec
 from foresail.core.words import AttemptId, Config, Outcome, Status, TrialId
 
 
-class Happened(Struct, frozen=True, tag=True, tag_field="event", kw_only=True):
+class Happened(Struct, frozen=True, tag=True, tag_field="event", kw_only=True, gc=False):
+    """Not looked at by the garbage collector: no event is part of a cycle, and a log may hold millions."""
+
     at_s: float
 
 

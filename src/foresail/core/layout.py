@@ -20,7 +20,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     """The ranks of one attempt: `pp` pipeline stages, times `dp` data-parallel replicas, times `tp` parts of a layer.
 
     `sharded`: replicas share parameters, gradients and optimizer state instead of each holding all. `micro_batch`:
-    most samples that a rank computes at a time; None: its whole share. `timeout_s`: how long ranks wait for each other.
+    most samples that a rank computes at a time; None: its whole share. `halvings`: how often that is cut in half, since
+    memory ran out. `timeout_s`: how long ranks wait for each other.
     """
 
     dp: int = 1
@@ -28,7 +29,19 @@ class Layout(Struct, frozen=True, kw_only=True):
     pp: int = 1
     sharded: bool = False
     micro_batch: int | None = None
+    halvings: int = 0
     timeout_s: float = TIMEOUT_S
+
+    def micro(self, share: int) -> int:
+        """Samples of a rank's share that it computes at a time.
+
+        >>> Layout(halvings=2).micro(24)
+        6
+        """
+        micro = min(share, self.micro_batch or share)
+        for _ in range(self.halvings):
+            micro = micro // 2 if micro % 2 == 0 else micro
+        return micro
 
     @property
     def ranks(self) -> int:
@@ -79,7 +92,7 @@ class Parallel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The ranks of an attempt with so many cores: as many replicas as fit.
 
         >>> Parallel(tp=2).layout(4)
-        Layout(dp=2, tp=2, pp=1, sharded=False, micro_batch=None, timeout_s=300.0)
+        Layout(dp=2, tp=2, pp=1, sharded=False, micro_batch=None, halvings=0, timeout_s=300.0)
         """
         dp = max(1, cores // self.cores)
         return Layout(

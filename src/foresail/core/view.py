@@ -75,6 +75,7 @@ class Trial:
     """One configuration and its whole history, as far as decisions need it."""
 
     __slots__ = (
+        "_first",
         "_steps",
         "attempt",
         "attempts",
@@ -90,8 +91,10 @@ class Trial:
         "max_steps",
         "origin",
         "reached",
+        "room",
         "saved",
         "seconds",
+        "shortages",
         "told",
         "values",
         "verdict",
@@ -102,7 +105,8 @@ class Trial:
         self.config: Config = event.config
         self.origin = event.origin
         self.max_steps = max_steps
-        self._steps: range | array[int] = range(1, 1)
+        self._first = 1  # its first step with a point
+        self._steps: array[int] | None = None  # None while no step was left out
         self.values: array[float] = array("d")
         self.reached = 0  # highest step that reported anything, the goal's metric or not
         self.seconds = 0.0  # training time up to `reached`; steps trained again after a crash count once
@@ -112,6 +116,8 @@ class Trial:
         self.attempt: AttemptId | None = None
         self.attempts = 0
         self.failures = 0
+        self.shortages = 0  # attempts that ran out of memory
+        self.room: int | None = None  # most attempts on a machine that it may be one of, since memory ran out
         self.fruitless = 0  # attempts in a row that went unasked, did not fail, and brought no new step
         self.told = 0  # points of the goal's metric, those of steps trained again included: tells curves apart
         self.saved: tuple[Checkpoint, ...] = ()  # checkpoints on disk, oldest first
@@ -122,11 +128,13 @@ class Trial:
     @property
     def steps(self) -> Sequence[int]:
         """Steps with a point, rising."""
-        return self._steps
+        return range(self._first, self._first + len(self.values)) if self._steps is None else self._steps
 
     @property
     def last_step(self) -> int:
-        return self._steps[-1] if self._steps else 0
+        if self._steps is None:
+            return self._first + len(self.values) - 1 if self.values else 0
+        return self._steps[-1]
 
     @property
     def last_value(self) -> float | None:
@@ -146,12 +154,12 @@ class Trial:
         """Value at the last point up to and including `step`; NaN where there is none."""
         if step >= self.last_step:
             return self.values[-1] if self.values else math.nan
-        upto = bisect_left(self._steps, step + 1)
+        upto = bisect_left(self.steps, step + 1)
         return self.values[upto - 1] if upto else math.nan
 
     def best_until(self, step: int, mode: Mode) -> float | None:
         """Best finite value up to and including `step`."""
-        upto = bisect_left(self._steps, step + 1)
+        upto = bisect_left(self.steps, step + 1)
         finite = [v for v in self.values[:upto] if math.isfinite(v)]
         if not finite:
             return None
@@ -221,6 +229,11 @@ class View:
         """Study time until the deadline; None without one."""
         within_s = self.spec.goal.within_s
         return None if within_s is None else max(0.0, within_s - self.now_s)
+
+    def neighbours(self, cores: Sequence[int]) -> list[Attempt]:
+        """Live attempts on the machine that has these cores."""
+        machine: set[int] = next((set(machine) for machine in self.machines if cores[0] in machine), set())
+        return [attempt for attempt in self.attempts.values() if attempt.cores[0] in machine]
 
     @property
     def can_open(self) -> bool:
@@ -314,52 +327,52 @@ def _horizon_declared(view: View, event: ev.HorizonDeclared) -> None:
 def _point_reported(view: View, event: ev.PointReported) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
-    attempt.previous, attempt.step = attempt.step, event.step
+    step = event.step
+    attempt.previous, attempt.step = attempt.step, step
     attempt.heard_s = event.at_s
-    if event.step > trial.reached:
-        trial.reached = event.step
+    if step > trial.reached:
+        trial.reached = step
         trial.seconds += event.seconds
-    value = event.metrics.get(view.spec.goal.metric)
+    goal = view.spec.goal
+    value = event.metrics.get(goal.metric)
     if value is None:
         return
     view.points += 1
     trial.told += 1
-    if event.step > trial.last_step:
-        _grow(trial, event.step, value)
+    if step > trial.last_step:
+        _grow(trial, step, value)
     else:
-        _rewrite(trial, event.step, value, view.spec.goal.mode)
-        if view.best is not None and view.best[:2] == (trial.id, event.step):
+        _rewrite(trial, step, value, goal.mode)
+        if view.best is not None and view.best[:2] == (trial.id, step):
             _find_best(view)
     if math.isfinite(value):
-        _note_best(view, trial, event.step, value)
+        _note_best(view, trial, step, value)
 
 
 def _grow(trial: Trial, step: int, value: float) -> None:
-    steps = trial._steps
-    if isinstance(steps, range) and (step == steps.stop if steps else True):
-        trial._steps = range(steps.start if steps else step, step + 1)
-    else:
-        if isinstance(steps, range):
-            steps = trial._steps = array("q", steps)
-        steps.append(step)
+    if trial._steps is not None:
+        trial._steps.append(step)
+    elif not trial.values:
+        trial._first = step
+    elif step != trial._first + len(trial.values):
+        trial._steps = array("q", trial.steps)
+        trial._steps.append(step)
     trial.values.append(value)
 
 
 def _rewrite(trial: Trial, step: int, value: float, mode: Mode) -> None:
     """A step trained again after a crash: its point is replaced; the rest of the curve is kept."""
-    at = bisect_left(trial._steps, step)
-    if trial._steps[at] == step:
+    steps = trial.steps
+    at = bisect_left(steps, step)
+    if steps[at] == step:
         trial.values[at] = value
-    elif isinstance(trial._steps, range):
-        trial._steps = array("q", trial._steps)
-        trial._steps.insert(at, step)
-        trial.values.insert(at, value)
     else:
+        trial._steps = array("q", steps)
         trial._steps.insert(at, step)
         trial.values.insert(at, value)
     if trial.best_step == step:
         trial.best_value, trial.best_step = None, 0
-        for s, v in zip(trial._steps, trial.values, strict=True):
+        for s, v in zip(trial.steps, trial.values, strict=True):
             if math.isfinite(v) and (trial.best_value is None or _better(v, trial.best_value, mode)):
                 trial.best_value, trial.best_step = v, s
 
@@ -381,8 +394,9 @@ def _note_best(view: View, trial: Trial, step: int, value: float) -> None:
 def _checkpoint_saved(view: View, event: ev.CheckpointSaved) -> None:
     attempt = view.attempts[event.attempt]
     trial = view.trials[attempt.trial]
-    at = bisect_left(trial._steps, event.step)
-    known = at < len(trial._steps) and trial._steps[at] == event.step
+    steps = trial.steps
+    at = bisect_left(steps, event.step)
+    known = at < len(steps) and steps[at] == event.step
     value = trial.values[at] if known else None
     checkpoint = Checkpoint(trial.id, event.step, event.path, event.bytes, value)
     attempt.checkpoint_s += event.seconds
@@ -414,6 +428,9 @@ def _attempt_ended(view: View, event: ev.AttemptEnded) -> None:
     elif event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY, Outcome.LOST):
         trial.failures += event.outcome is not Outcome.LOST
         trial.detail = event.detail
+        if event.outcome is Outcome.OUT_OF_MEMORY:
+            trial.shortages += 1
+            trial.room = max(1, len(view.neighbours(attempt.cores)))
         if event.outcome is Outcome.FAILED and not trial.values:
             view.first_failures.append(event.detail)
     _count_fruitless(view, trial, attempt, event.outcome)

@@ -77,10 +77,9 @@ class Driver:
         now_s = self.clock.now_s()
         self._handle([ev.DriverStarted(at_s=now_s, cores=cores, host=host, wall_time=wall_time)])
         self._handle(self.executor.adopt(tuple(self.view.attempts)))
-        now_s = self.clock.now_s()  # before the reminders: their answers come later, and time does not fall
         for command in self.controller.recover():
             self.executor.perform(command)
-        self._handle([ev.Ticked(at_s=now_s)])
+        self._handle([ev.Ticked(at_s=self.view.now_s)])  # not later: answers to commands wait to be heard
         while self.view.ended is None or self._events:
             facts = self._news()
             self._handle(facts)

@@ -40,7 +40,7 @@ def after_attempt(view: View, fact: ev.AttemptEnded) -> Iterator[Move]:
         yield from end_trial(view, trial, Status.FAILED, f"ended without a single report of {metric!r}")
     elif fact.outcome is Outcome.COMPLETED:
         yield from end_trial(view, trial, Status.COMPLETED, "")
-    elif trial.failures > view.spec.retries or (trial.failures and not trial.values):
+    elif trial.failures > view.spec.retries or (trial.failures > trial.shortages and not trial.values):
         yield from end_trial(view, trial, Status.FAILED, trial.detail)
     elif trial.fruitless >= FRUITLESS:
         detail = (

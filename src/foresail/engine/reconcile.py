@@ -6,7 +6,7 @@ end is recorded, not until it was asked to leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import UnsetType
@@ -49,6 +49,8 @@ def reconcile(view: View, plan: Plan) -> Iterator[Move]:
     for verdict in plan.verdicts:
         if verdict.act is Act.RUN:
             yield from _grant(view, verdict)
+            if _waits_for_room(view, verdict):
+                break  # who comes after it would keep it waiting
 
 
 def usable(view: View, plan: Plan) -> Plan:
@@ -98,7 +100,7 @@ def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     trial = view.trials[verdict.trial]
     if trial.ended is not None or trial.attempt is not None:
         return
-    cores = _free_together(view, verdict.cores)
+    cores = _free_together(view, verdict.cores, trial)
     if not cores or len(view.attempts) >= view.slots:
         return  # who leaves has not left yet
     checkpoint = trial.checkpoint
@@ -114,13 +116,26 @@ def _grant(view: View, verdict: Verdict) -> Iterator[Move]:
     yield Move(granted, launch(view, trial, granted))
 
 
-def _free_together(view: View, count: int) -> tuple[int, ...]:
+def _free_together(view: View, count: int, trial: Trial) -> tuple[int, ...]:
     """So many free cores of one machine, the one that they leave least free; nothing where none has them."""
     free = set(view.free_cores)
     by_machine = ([core for core in machine if core in free] for machine in view.machines)
-    fits = [cores for cores in by_machine if len(cores) >= count]
+    fits = [cores for cores in by_machine if len(cores) >= count and _has_room(view, cores, trial)]
     tightest = min(fits, key=len, default=[])
     return tuple(sorted(tightest)[:count])
+
+
+def _has_room(view: View, cores: Sequence[int], trial: Trial) -> bool:
+    """Whether the machine of these cores has memory for one more, by what is known of the trial and of those there."""
+    there = view.neighbours(cores)
+    rooms = [t.room for t in (trial, *(view.trials[a.trial] for a in there)) if t.room is not None]
+    return not rooms or len(there) < min(rooms)
+
+
+def _waits_for_room(view: View, verdict: Verdict) -> bool:
+    """Whether a trial that ran out of memory waits for a machine with fewer neighbours."""
+    trial = view.trials[verdict.trial]
+    return trial.room is not None and trial.attempt is None and trial.ended is None
 
 
 def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
@@ -136,5 +151,5 @@ def launch(view: View, trial: Trial, granted: ev.AttemptGranted) -> Launch:
         checkpoint=granted.checkpoint,
         seed=view.spec.seed * 1_000_003 + trial.id,
         best=trial.best_value,
-        layout=view.spec.resources.layout(len(granted.cores)),
+        layout=replace(view.spec.resources.layout(len(granted.cores)), halvings=trial.shortages),
     )

@@ -198,6 +198,7 @@ def start_afresh(parent: int, group: int = 0) -> None:
     """First things after the fork: own group or that of rank 0, default signals, an end together with the parent."""
     join_group(0, group)
     linux.die_with_parent(signal.SIGKILL)
+    linux.die_first()
     if os.getppid() != parent:
         os._exit(1)
     signal.set_wakeup_fd(-1)

@@ -10,6 +10,8 @@ from typing import Final
 
 _SET_PDEATHSIG: Final = 1
 _SET_CHILD_SUBREAPER: Final = 36
+_OOM_SCORE: Final = 500
+"""In thousandths of the machine's memory, which the kernel adds to what a process uses when it chooses one."""
 _CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 
 
@@ -21,6 +23,15 @@ def die_with_parent(signal_number: int) -> None:
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent died, so that they can be reaped."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def die_first() -> None:
+    """Have the kernel, where memory runs out, end this process before the driver, the template and what else runs."""
+    score = Path("/proc/self/oom_score_adj")
+    try:
+        score.write_text(str(max(_OOM_SCORE, int(score.read_text()))))
+    except (OSError, ValueError):
+        pass  # it is not Linux, or it may not be changed here
 
 
 def _prctl(option: int, value: int) -> None:

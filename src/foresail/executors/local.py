@@ -326,6 +326,9 @@ class LocalExecutor:
             complaint=last_line(own.stderr),
         )
         outcome, detail = classify(death)
+        if outcome is Outcome.OUT_OF_MEMORY and death.farewell is None and code == -signal.SIGKILL:
+            for other in self._live.values():
+                other.oom_kills += 1  # that kill was not theirs
         self._end(attempt, outcome, f"rank {rank}: {detail}" if rank else detail, code)
 
     def _end(self, attempt: AttemptId, outcome: Outcome, detail: str, code: int | None = None) -> None:

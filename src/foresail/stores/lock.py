@@ -52,27 +52,21 @@ class WriterLock:
             HostError: the lock file cannot be written.
         """
         path = log.with_name(log.name + ".lock")
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise HostError(
-                f"cannot write {path}: {error.strerror}", do="a study is driven from a folder that can be written"
-            ) from error
-        try:
-            taken = _try_lock(descriptor)
-        except OSError as error:
-            os.close(descriptor)
-            raise HostError(f"cannot lock {path}: {error.strerror}", do="use a file system that has locks") from error
-        if not taken:
-            holder = _name(_read(descriptor, 0, _NAME_BYTES))
-            os.close(descriptor)
-            raise CallerError(
-                f"{log} is being written by {holder}",
-                allowed="one driver a study",
-                do="wait for it, stop it, or look on with `foresail watch`",
-            )
-        _sign(descriptor, path)
-        return cls(path, descriptor)
+        return cls(path, _take(path, log))
+
+    def hold(self, log: Path) -> bool:
+        """Make sure that the lock is held; whether it had to be taken anew, since its file was removed.
+
+        Raises:
+            CallerError: another process took it meanwhile; it is named.
+            HostError: the lock file cannot be written.
+        """
+        if self._descriptor is None or os.fstat(self._descriptor).st_nlink:
+            return False
+        fresh = _take(self.path, log)
+        os.close(self._descriptor)
+        self._descriptor = fresh
+        return True
 
     def mark(self) -> Mark | None:
         """What the last writer noted; None if it noted nothing."""
@@ -100,6 +94,31 @@ class WriterLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _take(path: Path, log: Path) -> int:
+    """The descriptor of a lock that is ours from now on, and signed."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise HostError(
+            f"cannot write {path}: {error.strerror}", do="a study is driven from a folder that can be written"
+        ) from error
+    try:
+        taken = _try_lock(descriptor)
+    except OSError as error:
+        os.close(descriptor)
+        raise HostError(f"cannot lock {path}: {error.strerror}", do="use a file system that has locks") from error
+    if not taken:
+        holder = _name(_read(descriptor, 0, _NAME_BYTES))
+        os.close(descriptor)
+        raise CallerError(
+            f"{log} is being written by {holder}",
+            allowed="one driver a study",
+            do="wait for it, stop it, or look on with `foresail watch`",
+        )
+    _sign(descriptor, path)
+    return descriptor
 
 
 def _drop(lock: WriterLock | None) -> None:

@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from zlib import crc32
 
-from foresail.core.codec import decode, encode
+from foresail.core.codec import decode_all, encode
 from foresail.core.events import Event
 from foresail.core.spec import SCHEMA
 
@@ -41,9 +41,8 @@ FROM event AS own LEFT JOIN event AS before ON before.seq = own.seq - 1
 WHERE own.seq IN (SELECT value FROM json_each(?)) ORDER BY own.seq
 """
 
-READERS: Mapping[int, Callable[[bytes], Event]] = {1: decode}
-"""For each schema number that was released: from a row's body to an event of today."""
-
+READERS: Mapping[int, Callable[[Sequence[bytes]], list[Event]]] = {1: decode_all}
+"""For each schema number that was released: from the bodies of rows to events of today."""
 
 Row = tuple[int, int, bytes, int]
 """seq, more, body, crc."""
@@ -62,19 +61,23 @@ def rows_of(events: Iterable[Event], seq: int, crc: int) -> list[Row]:
 
 def follows(row: tuple[object, ...], seq: int, crc: int) -> bool:
     """Whether `row`, as read, is the intact successor of row `seq` with checksum `crc`."""
-    at, more, body, check = row
-    return (
-        at == seq + 1
-        and (more == 0 or more == 1)
-        and type(body) is bytes
-        and check == crc32(body, crc ^ int(more == 1))
-    )
+    return count_intact([row], seq, crc) == 1
 
 
-def intact(rows: Iterable[Row], seq: int = 0, crc: int = 0) -> Iterator[Row]:
-    """`rows` up to the first that is not the intact successor of the one before it."""
-    for row in rows:
-        if not follows(row, seq, crc):
-            return
-        seq, _, _, crc = row
-        yield row
+def count_intact(rows: Sequence[tuple[object, ...]], seq: int, crc: int) -> int:
+    """How many of `rows` come, intact, after row `seq` with checksum `crc`; those from the first damaged one do not.
+
+    A long log is read at the speed of this loop.
+    """
+    for count, (at, more, body, check) in enumerate(rows):
+        seq += 1
+        if at != seq or type(body) is not bytes:
+            return count
+        if more == 1:
+            crc ^= 1
+        elif more != 0:
+            return count
+        crc = crc32(body, crc)
+        if check != crc:
+            return count
+    return len(rows)

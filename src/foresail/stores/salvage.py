@@ -25,8 +25,9 @@ from foresail.errors import CallerError
 from foresail.stores.connect import connect, fault_of, is_damage, make
 from foresail.stores.lock import Mark
 from foresail.stores.pages import rows_after
-from foresail.stores.rows import PAGE_BYTES, Row, intact
+from foresail.stores.rows import PAGE_BYTES, Row, count_intact
 
+_CHUNK_ROWS = 1_000
 _ALL = "SELECT seq, more, body, crc FROM event ORDER BY seq"
 
 
@@ -124,12 +125,11 @@ def _examine(path: Path) -> _Reading:
         return reading
     with closing(connect(path, write=False)) as connection:
         try:
-            for seq, more, _, crc in _rows(connection):
-                reading.seq, reading.crc = seq, crc
-                if not more:
-                    reading.complete = seq
-                if seq == 1:
-                    reading.first_crc = crc
+            for rows in _rows(connection):
+                if not reading.seq:
+                    reading.first_crc = rows[0][3]
+                reading.seq, _, _, reading.crc = rows[-1]
+                reading.complete = next((seq for seq, more, _, _ in reversed(rows) if not more), reading.complete)
             reading.fault = reading.fault or _structure_fault(connection, reading)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
@@ -138,9 +138,24 @@ def _examine(path: Path) -> _Reading:
     return reading
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection) -> Iterator[Sequence[Row]]:
+    """The intact rows from the first on, some at a time."""
     connection.execute("PRAGMA writable_schema = ON")  # lets SQLite open a file that is shorter than it should be
-    return intact(connection.execute(_ALL))
+    found, seq, crc = connection.execute(_ALL), 0, 0
+    torn: sqlite3.DatabaseError | None = None
+    while torn is None:
+        rows: list[Row] = []
+        try:
+            rows.extend(islice(found, _CHUNK_ROWS))  # what came before an error stays
+        except sqlite3.DatabaseError as error:
+            torn = error
+        count = count_intact(rows, seq, crc)
+        if count:
+            yield rows[:count]
+            seq, _, _, crc = rows[count - 1]
+        if count < (len(rows) if torn else _CHUNK_ROWS):
+            return
+    raise torn
 
 
 def _structure_fault(connection: sqlite3.Connection, reading: _Reading) -> str:
@@ -183,7 +198,7 @@ def _replace(path: Path, further: Sequence[Row], kept: int) -> Path:
     rest = (row for row in further if row[0] <= kept)
     if by_sqlite:
         with closing(connect(path, write=False)) as source:
-            make(fresh, chain(islice(_rows(source), by_sqlite), rest))
+            make(fresh, chain(islice(chain.from_iterable(_rows(source)), by_sqlite), rest))
     else:
         make(fresh, rest)
     os.replace(fresh, _beside(path, ".salvaged"))

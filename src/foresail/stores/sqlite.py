@@ -25,9 +25,9 @@ from foresail.errors import CallerError, HostError, InternalError
 from foresail.stores import salvage
 from foresail.stores.connect import connect, fault_of, guard, is_frozen, network_file_system
 from foresail.stores.lock import WriterLock
-from foresail.stores.rows import INSERT, READERS, SELECT, SELECT_SOME, Row, follows, rows_of
+from foresail.stores.rows import INSERT, READERS, SELECT, SELECT_SOME, Row, count_intact, follows, rows_of
 
-_CHUNK_ROWS = 5_000
+_CHUNK_ROWS = 1_000
 _JOURNAL_BYTES = 64 * 2**20
 
 
@@ -128,6 +128,7 @@ class SqliteStore:
         """Append all or none, in order, in one transaction. `durable`: on disk before it returns.
 
         Raises:
+            CallerError: another process has taken the log over, since this one's lock was lost; it is named.
             HostError: the disk is full or the file cannot be written; nothing of `events` was kept, and the same
                 append may be tried again.
         """
@@ -137,11 +138,23 @@ class SqliteStore:
             return
         rows = rows_of(events, self._last, self._crc)
         with guard(self.path):
-            self._commit(rows, durable=durable)
+            if self._lock.hold(self.path) and os.stat(self.path).st_ino != self._inode:
+                raise self._taken_over()
+            try:
+                self._commit(rows, durable=durable)
+            except sqlite3.IntegrityError:  # somebody else has written a row of this number
+                raise self._taken_over() from None
         if self._last == 0:
             self._first_crc = rows[0][3]
         self._last, _, _, self._crc = rows[-1]
         self._lock.note(self._last, self._first_crc)
+
+    def _taken_over(self) -> CallerError:
+        return CallerError(
+            f"{self.path} was taken over by another driver while this one had lost its lock",
+            allowed="one driver a study",
+            do="leave it to that one, or look on with `foresail watch`",
+        )
 
     def _commit(self, rows: Sequence[Row], *, durable: bool) -> None:
         db = self._connection
@@ -167,9 +180,9 @@ class SqliteStore:
         Raises:
             HostError: a row is damaged; everything before it has been given.
         """
-        decode = READERS[self._schema]
-        for number, body in self.read_bodies(after):
-            yield number, decode(body)
+        decode_all = READERS[self._schema]
+        for rows in self._chunks(after):
+            yield from zip((row[0] for row in rows), decode_all([row[2] for row in rows]), strict=True)
 
     def read_some(self, numbers: Sequence[int]) -> list[Event]:
         """The events with these numbers, in the order of the log; numbers that are not there are passed over.
@@ -177,17 +190,22 @@ class SqliteStore:
         Raises:
             HostError: one of the rows is damaged.
         """
-        decode = READERS[self._schema]
+        decode_all = READERS[self._schema]
         with guard(self.path):
             self._follow_file()
             rows = self._connection.execute(SELECT_SOME, (json.dumps(list(numbers)),)).fetchall()
         for *row, before in rows:
             if not follows(tuple(row), row[0] - 1, before):
                 raise _damaged(self.path, f"row {row[0]} is garbled")
-        return [decode(row[2]) for row in rows]
+        return decode_all([row[2] for row in rows])
 
     def read_bodies(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """As `read`, each event as the JSON that was stored; checked against its checksum and not decoded."""
+        for rows in self._chunks(after):
+            yield from ((row[0], row[2]) for row in rows)
+
+    def _chunks(self, after: int) -> Iterator[Sequence[Row]]:
+        """Intact rows after number `after`, some at a time."""
         with guard(self.path):
             self._follow_file()
             seq, crc = after, self._crc_at(after)
@@ -195,12 +213,13 @@ class SqliteStore:
         while True:
             with guard(self.path):
                 rows = self._connection.execute(SELECT, (seq, _CHUNK_ROWS)).fetchall()
-            for row in rows:
-                if not follows(row, seq, crc):
-                    raise _damaged(self.path, f"row {seq + 1} is garbled or missing")
-                seq, more, body, crc = row
-                yield seq, body
-            if len(rows) < _CHUNK_ROWS:
+            count = count_intact(rows, seq, crc)
+            if count:
+                yield rows[:count]
+                seq, more, _, crc = rows[count - 1]
+            if count < len(rows):
+                raise _damaged(self.path, f"row {seq + 1} is garbled or missing")
+            if count < _CHUNK_ROWS:
                 break
         if more:
             raise _damaged(self.path, f"the append that row {seq} belongs to is not complete")

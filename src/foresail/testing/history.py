@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from msgspec import UNSET
+
 from foresail.core import events as ev
 from foresail.core.commands import Command
 from foresail.core.goal import Goal
@@ -144,6 +146,7 @@ class Case:
             retries=draw.choice((0, 2)),
             grace_s=draw.choice((1.0, 10.0)),
             keep_bytes=draw.choice((0, 40, 10_000)),
+            silence_s=Random(f"silence {seed}").choice((UNSET, UNSET, UNSET, 6.0)),
         )
         late_s = draw.choice((0.0, 2.0, 8.0))
         temper = draw.choice((Temper.calm(), Temper(late_s=late_s), Temper(late_s=late_s, shared_fate=False)))

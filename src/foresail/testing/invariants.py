@@ -62,6 +62,7 @@ class Life:
     cores: tuple[int, ...]
     step: int
     granted_s: float
+    heard_s: float
     since_driver: int
     news: bool = False
     ending: bool = False
@@ -83,6 +84,7 @@ class Books:
     saved: dict[str, tuple[TrialId, int, float | None]] = field(default_factory=dict)
     failures: dict[TrialId, int] = field(default_factory=dict)
     fruitless: dict[TrialId, int] = field(default_factory=dict)
+    rooms: dict[TrialId, int] = field(default_factory=dict)
     device_s: float = 0.0
     ending: ev.StudyEnding | None = None
     over: ev.StudyEnded | None = None
@@ -155,6 +157,7 @@ class Witness:
         self._bests = {self.view.best[0] if self.view.best else None}
         self._wishes_done()
         self._living_are_known()
+        self._nobody_is_silent()
         self._in_budget()
         self._settled += 1
         if self._settled % COMPARED_EVERY == 0:
@@ -230,9 +233,15 @@ class Witness:
                     books.wish[verdict.trial] = verdict
                     (books.owed.add if verdict.act is Act.RUN else books.owed.discard)(verdict.trial)
             case ev.AttemptGranted():
-                books.live[event.attempt] = Life(event.trial, event.cores, event.resume_step, event.at_s, books.drivers)
+                books.live[event.attempt] = Life(
+                    event.trial, event.cores, event.resume_step, event.at_s, event.at_s, books.drivers
+                )
                 books.attempts[event.trial] += 1
                 books.owed.add(event.trial)
+            case ev.AttemptStarted(attempt=attempt):
+                books.live[attempt].heard_s = event.at_s
+            case ev.AttemptSilent(attempt=attempt):
+                self._silence_is_right(books.live[attempt], event)
             case ev.AttemptEnding(attempt=attempt):
                 books.live[attempt].ending = True
             case ev.PointReported():
@@ -240,6 +249,7 @@ class Witness:
             case ev.CheckpointSaved(attempt=attempt, step=step, path=path):
                 if path not in self.world.files:
                     raise Broken("checkpoints_are_real", f"{path} was deleted", event)
+                books.live[attempt].heard_s = event.at_s
                 trial = books.live[attempt].trial
                 books.saved[path] = (trial, step, books.curves[trial].get(step))
             case ev.CheckpointDeleted(path=path):
@@ -263,7 +273,7 @@ class Witness:
         if life is None or event.step <= life.step:
             raise Broken("fence_holds", "a point of the past was let in", event)
         known = self.books.curves[life.trial]
-        life.step = event.step
+        life.step, life.heard_s = event.step, event.at_s
         value = event.metrics.get(self.case.spec.goal.metric)
         if value is not None:
             known[event.step] = value
@@ -274,6 +284,8 @@ class Witness:
         if life is None:
             raise Broken("fence_holds", "an attempt ended twice", event)
         books.device_s += (event.at_s - life.granted_s) * len(life.cores)
+        if event.outcome is Outcome.OUT_OF_MEMORY:
+            books.rooms[life.trial] = max(1, len(self._beside(life.cores)))
         if event.outcome in (Outcome.FAILED, Outcome.OUT_OF_MEMORY):
             books.failures[life.trial] = books.failures.get(life.trial, 0) + 1
 
@@ -305,6 +317,27 @@ class Witness:
         best = max((s for s in books.saved.values() if s[0] == event.trial), key=lambda s: s[1], default=None)
         if event.resume_step != (best[1] if best else 0):
             raise Broken("resumes_from_the_latest", f"{best} is saved", event)
+
+        beside = self._beside(event.cores)
+        rooms = [books.rooms[t] for t in (event.trial, *(life.trial for life in beside)) if t in books.rooms]
+        if len(beside) >= min(rooms, default=len(beside) + 1):
+            raise Broken("memory_is_remembered", f"{len(beside)} neighbours, and there is room for {rooms}", event)
+
+    def _beside(self, cores: tuple[int, ...]) -> list[Life]:
+        """Who is alive on the present machine, if these cores are of it."""
+        machine = self.books.machine if cores[0] in self.books.machine else ()
+        return [life for life in self.books.live.values() if life.cores[0] in machine]
+
+    def _silence_is_right(self, life: Life, event: ev.AttemptSilent) -> None:
+        limit_s = self.case.spec.silence_limit_s
+        if limit_s is None or event.at_s < life.heard_s + limit_s:
+            raise Broken("the_silent_alone_are_ended", f"heard at {life.heard_s}, allowed: {limit_s} s", event)
+
+    def _nobody_is_silent(self) -> None:
+        limit_s, now_s = self.case.spec.silence_limit_s, self.world.now_s()
+        for attempt, life in self.books.live.items():
+            if limit_s is not None and not life.ending and now_s >= life.heard_s + limit_s:
+                raise Broken("silence_is_ended", f"{attempt} was heard at {life.heard_s}, it is {now_s}")
 
     def _verdict_is_right(self, verdict: Verdict, event: ev.Event) -> None:
         try:

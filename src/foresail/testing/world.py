@@ -130,7 +130,8 @@ class World:
 
     def _pass_until(self, t: float) -> None:
         while self._queue and self._queue[0][0] <= t:
-            self.t, _, action = heapq.heappop(self._queue)
+            at, _, action = heapq.heappop(self._queue)
+            self.t = max(self.t, at)
             action()
         self.t = max(self.t, t)
 

@@ -31,7 +31,7 @@ def batch_of(ranks: Ranks, size: int) -> Batch:
     if size % replicas:
         raise TrainingError(f"a batch of {size} samples is not shared evenly by {replicas} replicas")
     share = size // replicas
-    micro = min(share, ranks.layout.micro_batch or share)
+    micro = ranks.layout.micro(share)
     if share % micro:
         raise TrainingError(f"a share of {share} samples is not whole micro-batches of {micro}")
     return Batch(share, micro, share // micro)

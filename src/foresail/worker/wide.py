@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import msgspec
 import torch
 from torch import distributed as dist
 from torch import nn
 from torch.distributed.checkpoint import state_dict as whole
 
+from foresail.core.layout import Layout
 from foresail.errors import TrainingError
 from foresail.worker.ranks import Ranks
 
@@ -78,7 +80,7 @@ class Wide:
             value = self._through_pipeline(model, loss, inputs, targets)
         else:
             value = 0.0
-            micro = self._ranks.layout.micro_batch or size
+            micro = self._ranks.layout.micro(size)
             for begin in range(0, size, micro):
                 with _synchronized(model, begin + micro >= size):
                     part = slice(begin, begin + micro)
@@ -120,7 +122,7 @@ class Wide:
         layout = self._ranks.layout
         device = next(model.parameters()).device
         group = self._ranks.mesh("pp", device.type).get_group()
-        parts = _micro_batches(size, layout.micro_batch, layout.pp)
+        parts = _micro_batches(size, layout)
         return ScheduleGPipe(PipelineStage(model, self._ranks.stage, layout.pp, device, group=group), parts, loss)
 
     # --- state ---------------------------------------------------------------------------------------------------
@@ -271,13 +273,15 @@ def _stage(model: nn.Module, stage: int, stages: int) -> nn.Module:
     return part.train(model.training)
 
 
-def _micro_batches(size: int, micro: int | None, stages: int) -> int:
+def _micro_batches(size: int, layout: Layout) -> int:
     """Micro-batches of a share: of the size that is asked for, else at most two for each stage."""
-    if micro is not None:
+    if layout.micro_batch is not None:
+        micro = layout.micro(size)
         if size % micro:
             raise TrainingError(f"a share of {size} samples is not whole micro-batches of {micro}")
         return size // micro
-    return max(n for n in range(1, 2 * stages + 1) if size % n == 0)
+    parts = max(n for n in range(1, 2 * layout.pp + 1) if size % n == 0)
+    return size // msgspec.structs.replace(layout, micro_batch=size // parts).micro(size)
 
 
 def _warn_of_batch_norm(model: nn.Module) -> None:
