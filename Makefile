@@ -15,10 +15,11 @@ demo: $(VENV)/.demo
 	$(BIN)/foresail demo
 
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not soak"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak and not ray"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "ray and not soak"
 
 test-fast: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not soak and not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak and not slow"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 """The page with many trials, in headless Chromium: first paint, an update, bytes, errors in the console.
 
-    python -m benchmarks.page [--trials 1000] [--points 100] [--updates 10] [--json FILE]
+    python -m benchmarks.page [--trials 1000] [--points 100] [--updates 10] [--study FILE] [--json FILE]
 
 The study is a log of legal events, appended as a driver would (the training is free): all trials have all points, every
 trial a class and a chance, and the last are still running. The server is `foresail serve` in a process of its own; the
@@ -11,6 +11,7 @@ thread of the page, and the server, used of a core for the same, which a busy ma
 * `drawn`: until the pictures in sight are drawn as well (learning curves, the map);
 * `update`: one increment, from the arrival of its answer to the last picture in sight; `update_bytes` on the wire;
 * `answer`: the server's time for that increment, first and last byte included;
+* `again`: the page is opened once more, when the server has read the log;
 * `past`: from the click to a moment of the middle of the study until that is drawn.
 """
 
@@ -136,7 +137,7 @@ class Serving:
         self.process.wait()
 
 
-def measure(storage: Path, log: Growing, updates: int) -> dict[str, Any]:
+def measure(storage: Path, log: Growing | None, updates: int) -> dict[str, Any]:
     """What a person waits for."""
     import psutil
     from playwright.sync_api import sync_playwright
@@ -156,7 +157,7 @@ def measure(storage: Path, log: Growing, updates: int) -> dict[str, Any]:
     return found
 
 
-def _look(page: Any, address: str, log: Growing, server: Any, count: int) -> dict[str, Any]:
+def _look(page: Any, address: str, log: Growing | None, server: Any, count: int) -> dict[str, Any]:
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -169,33 +170,46 @@ def _look(page: Any, address: str, log: Growing, server: Any, count: int) -> dic
 
     start = cpu_s()
     page.goto(address, wait_until="commit")
-    page.wait_for_selector("#curves[data-drawn]")
-    page.wait_for_selector("#map[data-drawn]")
+    marks = _marks(page)
     first = cpu_s()
-    marks = page.evaluate(
-        "() => ({glance: performance.getEntriesByName('glance')[0].startTime / 1000,"
-        " drawn: performance.getEntriesByName('drawn')[0].startTime / 1000,"
-        " paint: performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000})"
-    )
-    print({**marks, "page_cpu_s": first[0], "server_cpu_s": first[1] - start[1]}, file=sys.stderr)
     page.wait_for_selector("#map[data-computed]")
-    updates = [_update(page, log, cpu_s) for _ in range(count)]
-    medians = {key: statistics.median(update[key] for update in updates) for key in updates[0]}
+    medians: dict[str, float] = {}
+    if log is not None:
+        updates = [_update(page, log, cpu_s) for _ in range(count)]
+        medians = {key: statistics.median(update[key] for update in updates) for key in updates[0]}
+    before = cpu_s()
+    page.reload(wait_until="commit")
+    again, second = _marks(page), cpu_s()
     started = time.perf_counter()
     middle = page.evaluate("() => { foresail.goTo(Math.round(foresail.state.last / 2)); return foresail.ui.until; }")
     page.wait_for_selector(f'#curves[data-drawn="{middle}"]')
     past_s = time.perf_counter() - started
     return {
-        "first_paint_s": marks["paint"],
-        "glance_s": marks["glance"],
-        "drawn_s": marks["drawn"],
+        **marks,
         "drawn_page_cpu_s": first[0],  # of the page's thread from its beginning
         "drawn_server_cpu_s": first[1] - start[1],
         **medians,
+        **{f"again_{key}": value for key, value in again.items()},
+        "again_drawn_page_cpu_s": second[0] - (before[0] if second[0] >= before[0] else 0.0),  # of a new thread: all
+        "again_drawn_server_cpu_s": second[1] - before[1],
         "past_s": past_s,
         "console_errors": len(errors),
         "errors": errors[:3],
     }
+
+
+def _marks(page: Any) -> dict[str, float]:
+    """Seconds from the request for the page until it has drawn the two pictures that are in sight."""
+    page.wait_for_selector("#curves[data-drawn]")
+    page.wait_for_selector("#map[data-drawn]")
+    page.wait_for_function("() => performance.getEntriesByName('drawn').length > 0")
+    marks: dict[str, float] = page.evaluate(
+        """() => {
+            const at = (name) => performance.getEntriesByName(name)[0].startTime / 1000;
+            return { first_paint_s: at("first-contentful-paint"), glance_s: at("glance"), drawn_s: at("drawn") };
+        }"""
+    )
+    return marks
 
 
 def _update(page: Any, log: Growing, cpu_s: Any) -> dict[str, float]:
@@ -227,17 +241,25 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--points", type=int, default=100)
     parser.add_argument("--updates", type=int, default=10, help="increments that are measured; medians are given")
+    parser.add_argument("--study", type=Path, help="one that exists, in place of a new one: no updates are measured")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        storage = Path(folder) / "many.db"
-        log = Growing(storage, args.trials, args.points)
-        log.write()
-        found = {"trials": args.trials, "points": args.points, **measure(storage, log, args.updates)}
+    if args.study:
+        found = measure(args.study, None, 0)
+    else:
+        found = _of_new(args.trials, args.points, args.updates)
     for key, value in found.items():
-        print(f"{key:18} {value:.4g}" if isinstance(value, float) else f"{key:18} {value}")
+        print(f"{key:24} {value:.4g}" if isinstance(value, float) else f"{key:24} {value}")
     if args.json:
         args.json.write_text(json.dumps(found, indent=2))
+
+
+def _of_new(trials: int, points: int, updates: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        storage = Path(folder) / "many.db"
+        log = Growing(storage, trials, points)
+        log.write()
+        return {"trials": trials, "points": points, **measure(storage, log, updates)}
 
 
 if __name__ == "__main__":

@@ -1,18 +1,19 @@
-"""What an attempt costs on Ray, beside what a bare Ray actor costs: `python -m benchmarks.ray_overhead`.
+"""What an attempt costs on Ray, beside a trial of Ray Tune: `python -m benchmarks.ray_overhead` (needs `ray[tune]`).
 
-A trial of Ray Tune is an actor that imports the training code and is sent its configuration, and more; so a bare actor
-that imports the same and answers once is the least that one can cost. Both are measured in turns on one local cluster.
-Times are of the wall; on a machine that is busy with other things, compare the columns and not the figures.
+Both train the same: import the training's file, report once. On one local cluster, one at a time, in turns: some
+attempts of ours from the command to the end, then some trials of Tune from one's end to the next one's. Also from the
+wish to suspend to the first new point of the attempt that goes on, its checkpoint included. Times are of the wall; on a
+machine that is busy with other things, compare the columns and not the figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +46,6 @@ def train(run: Any) -> None:
         counter.n = step
         run.report(score=counter.n)
         time.sleep(run.config["pause_s"])
-
-
-class Actor:
-    """As little as a trial can be."""
-
-    def report(self, config: dict[str, float]) -> float:
-        import foresail.worker.run  # noqa: F401
-
-        return config["steps"]
 
 
 class Lab:
@@ -104,38 +96,67 @@ class Lab:
         return took - pause_s
 
 
-def actors(ray: Any) -> Iterator[float]:
-    """Seconds for an actor to come, answer and be gone."""
-    make = ray.remote(Actor).options(num_cpus=0)
-    while True:
-        began = time.perf_counter()
-        actor = make.remote()
-        ray.get(actor.report.remote({"steps": 1.0}))
-        ray.kill(actor)
-        yield time.perf_counter() - began
+def tune_trainable(config: dict[str, Any]) -> None:
+    from ray import tune
+
+    tune.report({"score": config["steps"]})
+
+
+def tuned(folder: Path, trials: int) -> list[float]:
+    """Seconds of each trial of Ray Tune, from the end of the one before; without the first, which also pays for Tune's
+    own start."""
+    from ray import tune
+
+    ends: list[float] = []
+
+    class Ends(tune.Callback):
+        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            ends.append(time.perf_counter())
+
+    place = tune.PlacementGroupFactory([{"tune": 1}])  # our agent holds the CPUs
+    tuner = tune.Tuner(
+        tune.with_resources(tune_trainable, place),
+        param_space={"steps": 1.0},
+        tune_config=tune.TuneConfig(num_samples=1 + trials, max_concurrent_trials=1),
+        run_config=tune.RunConfig(storage_path=str(folder), callbacks=[Ends()], verbose=0),
+    )
+    results = tuner.fit()
+    assert not results.errors, results.errors
+    return [after - before for before, after in itertools.pairwise(ends)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=5, help="of each kind in a round")
+    args = parser.parse_args()
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1"}
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "150")
     import ray
 
-    ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
+    ray.init(
+        address="local", num_cpus=4, resources={"tune": 1}, include_dashboard=False, log_to_driver=False,
+        _node_ip_address="127.0.0.1",
+    )  # fmt: skip
+    attempts, others, resumes = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        lab, bare = Lab(Path(folder)), actors(ray)
+        lab = Lab(Path(folder) / "ours")
         lab.once()
-        next(bare)
-        attempts, others, resumes = [], [], []
-        for _ in range(rounds):
-            attempts.append(lab.once())
-            others.append(next(bare))
-            resumes.append(lab.again())
+        for _ in range(args.rounds):
+            attempts += [lab.once() for _ in range(args.trials)]
+            others += tuned(Path(folder) / "tune", args.trials)
+            resumes += [lab.again() for _ in range(args.trials)]
+            tell({"attempt": attempts, "trial of Ray Tune": others, "suspend to resume": resumes})
         lab.executor.close()
-    for name, times in (("attempt", attempts), ("bare actor", others), ("suspend to resume", resumes)):
-        print(f"{name:18} median {statistics.median(times):.3f} s, worst {max(times):.3f} s, of {rounds}")
     ray.shutdown()
+
+
+def tell(taken: dict[str, list[float]]) -> None:
+    """After each round, of all so far."""
+    for name, times in taken.items():
+        print(f"{name:18} median {statistics.median(times):.3f} s, worst {max(times):.3f} s, of {len(times)}")
+    ours, theirs = taken["attempt"], taken["trial of Ray Tune"]
+    print(f"attempt / trial    {statistics.median(ours) / statistics.median(theirs):.3f} of medians", flush=True)
 
 
 if __name__ == "__main__":

@@ -60,11 +60,12 @@ def quality(traces: list[Trace], seed: int, repeats: int, mcmc_trials: int, rows
             before = top.get(trace.name, dict.fromkeys(found, 0.0))
             top[trace.name] = {k: before[k] + v / repeats for k, v in found.items()}
     main, early = main_rows.table(), early_rows.table()
-    by_method, by_prefix = tables.methods_table(main), tables.prefix_table(main)
+    by_method, by_prefix, at_first = tables.methods_table(main), tables.prefix_table(main), tables.early_table(early)
     print(tables.show(by_method), "\n")
     print(tables.show(by_prefix), "\n")
+    print(tables.show(at_first), "\n")
     rows += tables.acceptance(main, early, top, {t.name: t.family for t in traces})
-    return {"methods": by_method, "prefixes": by_prefix, "top": top}
+    return {"methods": by_method, "prefixes": by_prefix, "early": at_first, "top": top}
 
 
 def _folders(given: list[Path]) -> list[Path]:

@@ -94,6 +94,13 @@ def prefix_table(table: Table) -> list[dict[str, Any]]:
     return lines
 
 
+def early_table(table: Table) -> list[dict[str, Any]]:
+    """CRPS by how much of the study is looked at, before trials have started and soon after."""
+    parts = [(float(p), pick(table, prefix=p)) for p in np.unique(table["prefix"])]
+    return [{"prefix": p, **{m: trace_mean(pick(t, method=m), "crps") for m in (OURS, "plain", "local")}}
+            for p, t in parts]  # fmt: skip
+
+
 def acceptance(main: Table, early: Table, top: dict[str, dict[str, float]], families: dict[str, str]) -> list[Row]:
     """The acceptance list, from the rows of all prefixes, of the early ones, and from what rankings found."""
     lines = {(x["family"], x["method"]): x for x in methods_table(main)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import socket
 import statistics
 import time
@@ -52,8 +53,7 @@ def visit(job: str, system: SystemConfiguration, *, at_once: int, seconds: float
         return Seen(statistics.mean(seen.seconds for seen in found), found[0].job)
     finally:
         for rank in (rank for ranks in trials for rank in ranks):
-            rank.process.kill()
-            rank.process.join()
+            _kill(rank.process)
             rank.line.close()
 
 
@@ -71,6 +71,17 @@ def _started(job: str, system: SystemConfiguration) -> list[_Rank]:
     return found
 
 
+def _kill(process: BaseProcess) -> None:
+    """With its loader workers, once it has a group of its own."""
+    process.kill()
+    try:
+        if process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # it ended before it had one
+    process.join()
+
+
 def _heard(rank: _Rank, until: float) -> Seen:
     try:
         if rank.line.poll(max(0.0, until - time.monotonic())):
@@ -81,6 +92,8 @@ def _heard(rank: _Rank, until: float) -> Seen:
 
 
 def _run(job: str, system: SystemConfiguration, rank: int, port: int, line: Connection) -> None:
+    os.setpgid(0, 0)
+    multiprocessing.set_start_method("fork", force=True)  # loader workers: a server of their own would import all again
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(system.devices)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     import torch

@@ -1,6 +1,6 @@
-"""Ray in tests: small, silent, on loopback; all such tests are one group, which one worker of pytest-xdist runs.
+"""Ray in tests: small and silent. `make test` runs these tests after the others, in one process: one cluster does.
 
-They wait long (`PATIENCE_S`), since a process of Ray takes seconds to come where two cores are busy with other tests.
+They wait long (`PATIENCE_S`), since a process of Ray takes seconds to come where two cores are busy with other things.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-ON_RAY = [pytest.mark.ray, pytest.mark.slow, pytest.mark.xdist_group("ray"), pytest.mark.timeout(600)]
+ON_RAY = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
 PATIENCE_S = 180.0
 STORE_BYTES = 80 << 20
 _SETTINGS = {

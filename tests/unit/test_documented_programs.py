@@ -39,10 +39,16 @@ def test_the_program_runs(page: str, number: int, needs: str, printed: str, tmp_
     done = subprocess.run(
         [sys.executable, "program.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "OMP_NUM_THREADS": "1",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ADDRESS": "local",
+        },
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,8 @@ SHRINKAGE = 10.0  # finished trials that the prior belief in the forecasts is wo
 LEAST_REPLAYED, MOST_REPLAYED = 3, 60  # finished trials
 EDGES = np.concatenate([[-7.0, -4.5], SCORES, [4.5, 7.0]])  # normal scores between which outcomes are counted
 _EXPECTED = ndtr(EDGES)
-TAIL_SCORE = 1.9  # from here upwards the record may raise chances but not lower them: ending a trial rests on them
+# Of curves this young the record may raise chances from here upwards but not lower them: ending a trial rests on them.
+YOUNG, TAIL_SCORE = 0.4, 1.9
 # How far to listen to neighbours and gains, to gains alone, and to nothing but the curve; the first without a record.
 MIXES = (
     (0.5, 0.3, 0.2), (0.8, 0.2, 0.0), (0.4, 0.6, 0.0), (0.0, 1.0, 0.0),
@@ -99,7 +100,8 @@ def record_of(replays: Sequence[Replay], said: Sequence[Floats]) -> Record:
     law = (SHRINKAGE * _EXPECTED + counted) / (SHRINKAGE + known)
     law[:, :, 0], law[:, :, -1] = 0.0, 1.0
     belongs = np.array([[np.interp(_LEVELS, of_knot, EDGES) for of_knot in of_place] for of_place in law])
-    return Record(np.where(SCORES > TAIL_SCORE, np.maximum(belongs, SCORES), belongs))
+    held = (SCORES > TAIL_SCORE) & (REPLAYED < YOUNG)[:, None, None]
+    return Record(np.where(held, np.maximum(belongs, SCORES), belongs))
 
 
 def best_mixes(replays: Sequence[Replay], told: Sequence[tuple[Floats, ...]]) -> Floats:

@@ -268,6 +268,7 @@ class Scheduler(TrialScheduler):  # type: ignore[misc]  # Ray has no types
             if trial.status not in (RayTrial.PENDING, RayTrial.PAUSED) or trial.trial_id not in self._number:
                 continue
             if view.ending is not None or self._own(trial)[1].ended is not None:
+                trial.init_local_path()  # Ray's results want a folder of each, also of those that never ran
                 tune_controller.stop_trial(trial)
 
     def _write(self) -> None:

@@ -185,6 +185,8 @@ def test_training_code_that_fails_stops_the_study_and_shows_where(folder: Path) 
 
 def test_one_driver_a_study_and_any_number_of_watchers(folder: Path) -> None:
     write(folder, 'function = "train.py:train"', "target = 3.0\ntrials = 4")
+    until = f"while step > 100 and not os.path.exists({str(folder / 'go')!r}): time.sleep(0.01)"
+    (folder / "train.py").write_text("import os\n" + TRAIN.replace("time.sleep(0.01)", until))
     running = Terminal(folder, "run", "study.toml")
     running.wait_for("best accuracy")
     watching = Terminal(folder, "watch")
@@ -193,6 +195,7 @@ def test_one_driver_a_study_and_any_number_of_watchers(folder: Path) -> None:
     assert "is being written by process" in err
     assert "foresail watch" in err
     assert "running: process" in Terminal(folder, "status").end()[1]
+    (folder / "go").touch()
     assert running.end()[0] == 0
     code, out, err = watching.end()
     assert code == 0, err

@@ -27,7 +27,7 @@ def whole() -> Sequence[ev.Event]:
 @pytest.fixture(scope="session")
 def chronicle(pop: Sequence[ev.Event]) -> Chronicle:
     """On the way: some trials run, some are suspended, some were ended, some were trained to their ends."""
-    return Chronicle.of(pop[: 4 * len(pop) // 5])
+    return Chronicle.of(pop[: 3 * len(pop) // 5])
 
 
 @pytest.fixture(scope="session")
