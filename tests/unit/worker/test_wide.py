@@ -61,11 +61,11 @@ def test_pairs_of_linear_layers_are_found_where_the_width_allows():
 
 
 def test_micro_batches_of_a_pipeline():
-    assert _micro_batches(16, None, 2) == 4
-    assert _micro_batches(6, None, 2) == 3
-    assert _micro_batches(16, 2, 2) == 8
+    assert _micro_batches(16, Layout(pp=2)) == 4
+    assert _micro_batches(6, Layout(pp=2)) == 3
+    assert _micro_batches(16, Layout(pp=2, micro_batch=2)) == 8
     with pytest.raises(TrainingError, match="not whole micro-batches"):
-        _micro_batches(16, 3, 2)
+        _micro_batches(16, Layout(pp=2, micro_batch=3))
 
 
 def test_one_process_with_micro_batches_has_the_gradients_of_the_whole_batch():
