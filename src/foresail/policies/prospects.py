@@ -101,6 +101,7 @@ class Prospects:
     shown: dict[TrialId, Floats] = field(default_factory=dict)
     seen: dict[TrialId, list[float]] = field(default_factory=dict)
     over: dict[TrialId, int] = field(default_factory=dict)
+    stands: dict[TrialId, int] = field(default_factory=dict)
     speeds: dict[TrialId, tuple[int, float]] = field(default_factory=dict)
     units: list[Sequence[float]] = field(default_factory=list)
     of: dict[TrialId, Prospect] = field(default_factory=dict)
@@ -132,6 +133,7 @@ class Prospects:
                     return self._point(view, view.trial_of(attempt), event)
             case ev.TrialEnded(trial=number, status=status):
                 self.of.pop(number, None)
+                self.stands.pop(number, None)
                 if status is Status.COMPLETED:
                     self._over(view.trials[number])
         return False
@@ -184,6 +186,8 @@ class Prospects:
             self.passed_K[len(values)] += 1
             best = trial.best_until(self.steps[len(values)], view.spec.goal.mode)
             values.append(math.nan if best is None else best)
+        if len(values) > before:
+            self.stands[trial.id] = trial.last_step
         return len(values) > before
 
     def _over(self, trial: Trial) -> None:
@@ -213,9 +217,8 @@ class Prospects:
         return rate_N
 
     def at_look(self, trial: Trial) -> bool:
-        """Whether the trial has just come to a look."""
-        passed = len(self.seen.get(trial.id, ()))
-        return passed > 0 and trial.last_step == self.steps[passed - 1]
+        """Whether the trial has just come to a look, or past one where it reports more rarely."""
+        return trial.last_step == self.stands.get(trial.id)
 
     @property
     def aim_value(self) -> float:

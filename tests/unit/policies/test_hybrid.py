@@ -23,7 +23,7 @@ from foresail.core.words import Act, Label
 from foresail.driver.loop import Driver
 from foresail.engine.controller import Controller
 from foresail.engine.verify import verify
-from foresail.executors.replay import Hardships, ReplayExecutor, VirtualClock
+from foresail.executors.replay import Hardships, Recording, ReplayExecutor, VirtualClock
 from foresail.policies.chain import Chain
 from foresail.policies.hybrid import Hybrid
 from foresail.policies.prospects import Prospects
@@ -233,3 +233,18 @@ def test_nobody_is_ended_before_two_fifths_of_its_steps() -> None:
     view = fold(log)
     ended = [v.trial for v in verdicts(log) if v.act is Act.END]
     assert all(view.trials[t].last_step >= 0.4 * 27 for t in ended)
+
+
+def test_who_reports_rarely_is_weighed_too() -> None:
+    """Steps 7, 14, ... are hardly ever looks."""
+    trace = random_trace(1, configs=12, steps=70)
+    rare = replace(trace, curves=tuple(thinned(curve, 7) for curve in trace.curves))
+    made = verdicts(played(rare, SMALL))
+    assert any(v.act is Act.WAIT for v in made)
+    assert len({v.trial for v in made if v.act is Act.RUN}) > 4
+
+
+def thinned(curve: Recording, every: int) -> Recording:
+    kept = range(every - 1, len(curve.steps), every)
+    steps, values, seconds = ([column[n] for n in kept] for column in (curve.steps, curve.values, curve.seconds))
+    return replace(curve, steps=steps, values=values, seconds=seconds)
