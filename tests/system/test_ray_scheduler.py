@@ -19,7 +19,9 @@ from foresail.errors import CallerError
 from foresail.stores.sqlite import SqliteStore
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install foresail[ray]")
-ray_tune = pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'")
+ray_tune = pytest.importorskip(
+    "ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError
+)
 
 pytestmark = [
     pytest.mark.ray,
