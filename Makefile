@@ -19,7 +19,7 @@ test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m "ray and not soak"
 
 test-fast: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak and not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak and not slow and not ray"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

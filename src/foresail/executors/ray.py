@@ -272,7 +272,7 @@ def _connect(ray: Any, address: str) -> None:
         except ConnectionError:
             ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     except Exception as error:  # Ray raises this very class where it could not start
-        said = str(error).splitlines()[0]
+        said = (str(error) or type(error).__name__).splitlines()[0]
         raise HostError(
             f"there is no Ray cluster at {address or 'this machine'}: {said}", do="ray start --head"
         ) from error

@@ -143,7 +143,6 @@ class Chance:
     p: float
     foreseen: float
     ert_s: float
-    turn_s: float
     left_s: float
     foresight: Foresight
     leads: bool
@@ -231,10 +230,10 @@ class Pop:
         step_s = trial.step_s or 0.0
         steps = math.inf if view.left_s is None or step_s <= 0.0 else view.left_s // step_s
         foreseen = foresight.within(steps)
-        ert_s, turn_s = step_s * foresight.expected_steps(steps), step_s * self._turn_steps(trial)
+        ert_s = step_s * foresight.expected_steps(steps)
         left_s = step_s * max(0, horizon_of(trial) - trial.last_step)
         leads = view.best is not None and view.best[0] == trial.id
-        return Chance(trial, trust * foreseen, foreseen, ert_s, turn_s, left_s, foresight, leads)
+        return Chance(trial, trust * foreseen, foreseen, ert_s, left_s, foresight, leads)
 
     def _is_poor(self, chance: Chance) -> bool:
         return chance.foreseen < self.poor
